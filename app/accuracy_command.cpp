@@ -36,7 +36,7 @@ int run_accuracy(const CommonOptions& common, const AccuracyOptions& options) {
                    .found = options.kind,
                    .expected = "training, memory, throughput, tpot or ttft"});
   }
-  const planning::AccuracyReport report = planning::accuracy(input, load_catalogue(), common.stop);
+  const planning::AccuracyReport report = planning::accuracy(input, load_context(), common.stop);
   if (common.output == Output::json)
     print_json(planning::to_json(report));
   else

@@ -61,10 +61,10 @@ Audited read_results(const CommonOptions& common, const AuditOptions& options) {
 }
 
 Json audit_claim(serve::TrainingClaim claim, const CommonOptions& common, const AuditOptions& options,
-                 const hardware::Catalogue& catalogue) {
-  if (!options.target.empty()) claim.target = catalogue.target(options.target).id;
+                 const plan::PlanContext& context) {
+  if (!options.target.empty()) claim.target = context.catalogue.target(options.target).id;
   if (!options.model.empty()) claim.model = model::catalogue_config(options.model).id;
-  const serve::TrainingAudit audit = compare::audit_known(claim, catalogue);
+  const serve::TrainingAudit audit = compare::audit_known(claim, context);
   if (common.output == Output::text)
     print_text("%s: %s\n%s", claim.name.c_str(), std::string(to_string(compare::worst(audit))).c_str(),
                compare::to_text(audit).c_str());
@@ -72,11 +72,11 @@ Json audit_claim(serve::TrainingClaim claim, const CommonOptions& common, const 
 }
 
 // Ids given on the command line must exist; those in a file may be anything.
-compare::ComparedRun audit(formats::BenchSet set, const AuditOptions& options, const hardware::Catalogue& catalogue) {
-  if (!options.target.empty()) set.target = catalogue.target(options.target).id;
+compare::ComparedRun audit(formats::BenchSet set, const AuditOptions& options, const plan::PlanContext& context) {
+  if (!options.target.empty()) set.target = context.catalogue.target(options.target).id;
   if (!options.model.empty()) set.model = model::catalogue_config(options.model).id;
   compare::ComparedRun run = compare::compared(std::move(set));
-  run.sweep->findings = compare::audit_known(run.sweep->set, catalogue);
+  run.sweep->findings = compare::audit_known(run.sweep->set, context);
   return run;
 }
 
@@ -105,13 +105,13 @@ void add_audit_options(CLI::App& command, CommonOptions& common, AuditOptions& o
 }
 
 int run_audit(const CommonOptions& common, const AuditOptions& options) {
-  const hardware::Catalogue catalogue = load_catalogue();
+  const plan::PlanContext context = load_context();
   Json findings = Json::array(), training = Json::array();
   Audited audited = read_results(common, options);
   for (const serve::TrainingClaim& claim : audited.claims)
-    training.push_back(audit_claim(claim, common, options, catalogue));
+    training.push_back(audit_claim(claim, common, options, context));
   for (formats::BenchSet& set : audited.sets) {
-    const compare::ComparedRun run = audit(std::move(set), options, catalogue);
+    const compare::ComparedRun run = audit(std::move(set), options, context);
     for (const serve::Finding& finding : run.sweep->findings) findings.push_back(finding_json(run.sweep->set, finding));
     if (common.output == Output::text) print_findings(run);
   }

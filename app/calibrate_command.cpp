@@ -42,7 +42,7 @@ planning::CalibrationResult fit(const CommonOptions& common, const CalibrateOpti
   request.names = options.efficiencies;
   ProgressLine line;
   return planning::calibrate(
-      request, load_catalogue(),
+      request, load_context(),
       [&](int done, int total) {
         line.update("hold-out  " + std::to_string(done) + " of " + std::to_string(total) + " parts");
       },

@@ -33,19 +33,18 @@ struct CompareOptions {
 
 std::vector<compare::ComparedRun> read_columns(const CommonOptions& common, const CompareOptions& options) {
   store::Store store(common.runs_folder);
-  const hardware::Catalogue catalogue = load_catalogue();
+  const plan::PlanContext context = load_context();
   std::vector<compare::ComparedRun> columns;
   for (const std::string& name : options.runs) {
     if (store.find(name)) {
       columns.push_back(compare::compared(store, name));
     } else if (is_file(name)) {
-      for (compare::ComparedRun& column : compare::compared_files(name, catalogue))
-        columns.push_back(std::move(column));
+      for (compare::ComparedRun& column : compare::compared_files(name, context)) columns.push_back(std::move(column));
     } else {
       throw unknown_run(store.folder(), name, "a run id listed by `runs`, a file of results, or an experiment");
     }
   }
-  for (compare::ComparedRun& column : columns) compare::add_audit(column, catalogue);
+  for (compare::ComparedRun& column : columns) compare::add_audit(column, context);
   return columns;
 }
 
@@ -147,7 +146,7 @@ int run_compare(const CommonOptions& common, const CompareOptions& options) {
   move_baseline_to_front(options.baseline, columns);
   compare::Comparison comparison = compare::compare(columns);
   const compare::GapInput input = gap_input(comparison, columns);
-  comparison = with_effects(std::move(comparison), input, load_catalogue());
+  comparison = with_effects(std::move(comparison), input, load_context());
   if (!options.out.empty()) write_comparison(common, options.out, comparison, columns);
   const auto snapshots =
       options.at.live() ? std::vector<compare::RunSnapshot>() : compare::snapshots_at(columns, options.at);

@@ -25,9 +25,9 @@ std::optional<planning::TrainedFor> trained_for(const CommonOptions& common, con
   return planning::TrainedFor{row->seconds / 3600, run};
 }
 
-planning::CostPlan cost_of(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+planning::CostPlan cost_of(const experiment::Experiment& experiment, const plan::PlanContext& context,
                            const std::optional<planning::TrainedFor>& measured) {
-  if (auto cost = planning::cost_plan(experiment, catalogue, measured)) return *std::move(cost);
+  if (auto cost = planning::cost_plan(experiment, context, measured)) return *std::move(cost);
   throw Error({.id = "COST",
                .message = "the experiment does not say what is served, or where",
                .place = "cost.requests_per_day",
@@ -51,13 +51,13 @@ void add_cost_options(CLI::App& command, CommonOptions& common, CostOptions& opt
 }
 
 int run_cost(const CommonOptions& common, const CostOptions& options) {
-  const hardware::Catalogue catalogue = load_catalogue();
-  const planning::CostPlan cost = cost_of(load_experiment(common), catalogue, trained_for(common, options.run));
+  const plan::PlanContext context = load_context();
+  const planning::CostPlan cost = cost_of(load_experiment(common), context, trained_for(common, options.run));
   std::optional<planning::CostPlan> other;
   if (!options.against.empty()) {
     experiment::Experiment experiment = experiment::Experiment::load(options.against);
     if (!experiment.has("cost.requests_per_day")) take_load(load_experiment(common), experiment);
-    other = cost_of(experiment, catalogue, trained_for(common, options.against_run));
+    other = cost_of(experiment, context, trained_for(common, options.against_run));
   }
   if (common.output == Output::json) {
     Json out = to_json(cost);

@@ -24,14 +24,14 @@ void add_envelope_options(CLI::App& command, CommonOptions& common, EnvelopeOpti
 
 int run_envelope(const CommonOptions& common, const EnvelopeOptions& options) {
   const experiment::Experiment experiment = load_experiment(common);
-  const hardware::Catalogue catalogue = load_catalogue();
+  const plan::PlanContext context = load_context();
   const auto metric = *parse<jobs::EnvelopeMetric>(options.metric);
   ProgressLine line;
-  line.message(jobs::envelope_note(jobs::envelope_plan(experiment, catalogue)));
+  line.message(jobs::envelope_note(jobs::envelope_plan(experiment, context)));
   const auto progress = [&](const std::string& phase, long done, long total) {
     line.update(phase + "  " + std::to_string(100 * done / std::max(1L, total)) + " %");
   };
-  const jobs::EnvelopeRuns runs = jobs::simulate_envelope(experiment, catalogue, progress, common.stop);
+  const jobs::EnvelopeRuns runs = jobs::simulate_envelope(experiment, context, progress, common.stop);
   line.clear();
   if (common.output == Output::json)
     print_json(jobs::envelope_json(runs, metric));

@@ -34,7 +34,7 @@ int run_export(const CommonOptions& common, const ExportOptions& options) {
   use_tuned_run(common, options.tuned, experiment);
   ProgressLine line;
   const recipes::RecipeInput input =
-      jobs::recipe_input(kind, experiment, load_catalogue(), templates, common.stop, [&](long done, long total) {
+      jobs::recipe_input(kind, experiment, load_context(), templates, common.stop, [&](long done, long total) {
         line.update("reading data: " + std::to_string(done) + " of " + std::to_string(total));
       });
   const auto overwrite = options.force ? recipes::Overwrite::changed_files : recipes::Overwrite::refuse;

@@ -130,7 +130,7 @@ void add_generate_options(CLI::App& command, CommonOptions& common, GenerateOpti
 }
 
 int run_generate(const CommonOptions& common, const GenerateOptions& options) {
-  const experiment::ExperimentConfig experiment = experiment::bind(load_experiment(common));
+  const experiment::ExperimentConfig experiment = load_experiment(common).config();
   const train::ModelSettings settings = generation_settings(experiment, options);
   const fs::path tuned = tuned_folder(common, options, experiment);
   if (!tuned.empty() && path_exists(tuned / "adapter_config.json"))

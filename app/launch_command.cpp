@@ -131,7 +131,7 @@ int follow_job(const CommonOptions& common, const LaunchOptions& options, const 
   const launch::StopTokens stops{.detach = common.stop, .cancel = cancel.get_token()};
   try {
     const launch::LaunchResult launched =
-        open.run.empty() ? launch::launch(launch_request(common, options), load_catalogue(), sink, stops)
+        open.run.empty() ? launch::launch(launch_request(common, options), load_context(), sink, stops)
                          : launch::reattach(open, sink, stops);
     progress.clear();
     return summarise_launch(common, launched);

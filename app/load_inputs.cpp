@@ -65,10 +65,10 @@ fs::path user_hardware_folder() {
   return config.empty() ? config : config / "hardware";
 }
 
-hardware::Catalogue load_catalogue() {
-  auto catalogue = hardware::Catalogue::load(resources_folder() / "hardware", user_hardware_folder());
-  for (const Problem& problem : catalogue.problems()) print_error("%s\n", to_text(problem).c_str());
-  return catalogue;
+plan::PlanContext load_context() {
+  auto context = plan::PlanContext::load(resources_folder() / "hardware", user_hardware_folder());
+  for (const Problem& problem : context.catalogue.problems()) print_error("%s\n", to_text(problem).c_str());
+  return context;
 }
 
 fs::path example_file(const std::string& name) {

@@ -5,7 +5,7 @@
 
 #include "app/subcommand.h"
 #include "core/experiment/experiment.h"
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/store/store.h"
 #include "core/train/checkpoint.h"
 
@@ -28,7 +28,7 @@ std::filesystem::path tuned_model(const CommonOptions& common, const TunedRun& t
 void use_tuned_run(const CommonOptions& common, const TunedRun& tuned, experiment::Experiment& experiment);
 
 // Loads the shipped hardware and the user's own. Problems of the user's files are printed to standard error.
-hardware::Catalogue load_catalogue();
+plan::PlanContext load_context();
 
 // ~/.config/meshwright/hardware; empty if the user has no home folder.
 std::filesystem::path user_hardware_folder();

@@ -48,11 +48,11 @@ int run_models(const CommonOptions& common, const ModelsOptions& options) {
   importing::ModelFolders folders = importing::model_folders(common.runs_folder);
   folders.others = options.folders;
   const importing::FoundModels found = importing::find_models(folders, common.stop);
-  const hardware::Catalogue catalogue = load_catalogue();
+  const plan::PlanContext context = load_context();
   std::vector<views::FoundChoice> choices;
   for (const importing::FoundModel& model : found.models) {
     if (common.stop.stop_requested()) throw cancelled("the search for models");
-    choices.push_back(views::predict_here(model, experiment::Experiment(), catalogue));
+    choices.push_back(views::predict_here(model, experiment::Experiment(), context));
   }
   if (common.output == Output::json) {
     Json models = Json::array(), skipped = Json::array();

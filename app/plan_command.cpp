@@ -18,7 +18,7 @@ struct PlanOptions {
 };
 
 Json cpu_diagnostics(const experiment::Experiment& experiment, const planning::Prediction& prediction,
-                     const hardware::Catalogue& catalogue) {
+                     const plan::PlanContext& context) {
   Json all = Json::array();
   const auto add = [&](const Problem& problem) {
     all.push_back({{"id", problem.id},
@@ -28,14 +28,14 @@ Json cpu_diagnostics(const experiment::Experiment& experiment, const planning::P
   };
   for (const Problem& problem : experiment.validate()) add(problem);
   for (const Problem& note : prediction.notes) add(note);
-  for (const planning::Diagnostic& d : planning::diagnostics(experiment, catalogue).beyond_the_document())
+  for (const planning::Diagnostic& d : planning::diagnostics(experiment, context).beyond_the_document())
     all.push_back(to_json(d));
-  if (!prediction.fits()) all.push_back(to_json(planning::memory_diagnostic(experiment, prediction, catalogue)));
+  if (!prediction.fits()) all.push_back(to_json(planning::memory_diagnostic(experiment, prediction, context)));
   return all;
 }
 
 Json cpu_plan_json(const experiment::Experiment& experiment, const planning::Prediction& prediction,
-                   const hardware::Catalogue& catalogue) {
+                   const plan::PlanContext& context) {
   const Json memory = planning::predicted_json(prediction)["memory"];
   const Json unknown = nullptr;  // times and costs are not predicted for the target cpu
   const Json each = memory.contains("devices") ? memory["devices"] : Json::array({memory});
@@ -56,12 +56,12 @@ Json cpu_plan_json(const experiment::Experiment& experiment, const planning::Pre
             {"usd_per_million_tokens", unknown}}},
           {"trainable", prediction.trainable ? to_json(*prediction.trainable) : unknown},
           {"peak_instant", prediction.peak_instant},
-          {"diagnostics", cpu_diagnostics(experiment, prediction, catalogue)},
+          {"diagnostics", cpu_diagnostics(experiment, prediction, context)},
           {"sources", prediction.sources}};
 }
 
 void print_cpu_plan(const experiment::Experiment& experiment, const planning::Prediction& prediction,
-                    const hardware::Catalogue& catalogue) {
+                    const plan::PlanContext& context) {
   const std::vector<std::string> devices = planning::device_lines(prediction);
   print_text("target %s: %s, predicted peak %s of %s%s at %s\n", prediction.target.c_str(),
              prediction.fits() ? "fits" : "does not fit", to_text(prediction.at_peak.total()).c_str(),
@@ -77,29 +77,28 @@ void print_cpu_plan(const experiment::Experiment& experiment, const planning::Pr
     print_text("  trained: %s, saved in %s\n", to_text(*prediction.trainable).c_str(),
                to_text(prediction.trainable->file).c_str());
   for (const std::string& source : prediction.sources) print_text("  from: %s\n", source.c_str());
-  for (const Json& diagnostic : cpu_diagnostics(experiment, prediction, catalogue))
+  for (const Json& diagnostic : cpu_diagnostics(experiment, prediction, context))
     print_text("%s %s: %s\n", diagnostic["severity"].get<std::string>().c_str(),
                diagnostic["id"].get<std::string>().c_str(), diagnostic["message"].get<std::string>().c_str());
 }
 
-int plan_cpu(const CommonOptions& common, const experiment::Experiment& experiment,
-             const hardware::Catalogue& catalogue) {
+int plan_cpu(const CommonOptions& common, const experiment::Experiment& experiment, const plan::PlanContext& context) {
   const planning::Prediction prediction = planning::predict(experiment, planning::ReadData::yes, common.stop);
   if (common.output == Output::json)
-    print_json(cpu_plan_json(experiment, prediction, catalogue));
+    print_json(cpu_plan_json(experiment, prediction, context));
   else
-    print_cpu_plan(experiment, prediction, catalogue);
+    print_cpu_plan(experiment, prediction, context);
   return 0;
 }
 
 int plan_accelerator(const CommonOptions& common, const PlanOptions& options, const experiment::Experiment& experiment,
-                     const hardware::Catalogue& catalogue, std::optional<planning::CarriedAssumptions> carried) {
-  planning::ExperimentPlan planned = planning::plan_experiment(experiment, catalogue);
+                     const plan::PlanContext& context, std::optional<planning::CarriedAssumptions> carried) {
+  planning::ExperimentPlan planned = planning::plan_experiment(experiment, context);
   planned.carried = std::move(carried);
   std::optional<planning::PlanComparison> against;
   if (!options.against.empty())
     against =
-        planning::against(planned, planning::plan_experiment(experiment::Experiment::load(options.against), catalogue));
+        planning::against(planned, planning::plan_experiment(experiment::Experiment::load(options.against), context));
   if (common.output == Output::json) {
     Json out = planning::planned_json(planned);
     if (against) out["against"] = planning::against_json(*against);
@@ -119,15 +118,15 @@ void add_plan_options(CLI::App& command, CommonOptions& common, PlanOptions& opt
 
 int run_plan(const CommonOptions& common, const PlanOptions& options) {
   experiment::Experiment experiment = load_experiment(common);
-  const hardware::Catalogue catalogue = load_catalogue();
+  const plan::PlanContext context = load_context();
   std::optional<planning::CarriedAssumptions> carried;
   if (!options.target.empty() && options.target != experiment.value("target.id")) {
     const experiment::Experiment document = experiment;
-    planning::retarget(experiment, options.target, catalogue);
-    carried = planning::carried_assumptions(document, experiment, catalogue);
+    planning::retarget(experiment, options.target, context);
+    carried = planning::carried_assumptions(document, experiment, context);
   }
-  return planning::planned_elsewhere(experiment) ? plan_accelerator(common, options, experiment, catalogue, carried)
-                                                 : plan_cpu(common, experiment, catalogue);
+  return planning::planned_elsewhere(experiment) ? plan_accelerator(common, options, experiment, context, carried)
+                                                 : plan_cpu(common, experiment, context);
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ int run_to_trl(const CommonOptions& common, const PortCommandOptions& options) {
   if (options.files.size() != 1)
     throw Error({.id = "USAGE", .message = "--to trl takes one experiment", .place = "PATH"});
   const port::TrlSettings settings =
-      port::trl_settings(experiment::Experiment::load(options.files.front()), load_catalogue());
+      port::trl_settings(experiment::Experiment::load(options.files.front()), load_context());
   if (!options.out.empty()) {
     write_file_atomically(options.out, settings.script);
     write_file_atomically(fs::path(options.out).replace_extension(".yaml"), settings.accelerate);
@@ -71,7 +71,7 @@ int run_port(const CommonOptions& common, const PortCommandOptions& options) {
     if (!out.empty()) require_other_file(out, options.files);
   if (options.to == "trl") return run_to_trl(common, options);
   const port::PortReport report =
-      port::port_recipe({.files = options.files, .gpu = options.gpu, .tpu = options.tpu}, load_catalogue());
+      port::port_recipe({.files = options.files, .gpu = options.gpu, .tpu = options.tpu}, load_context());
   if (options.to == "tpu" && !report.tpu) throw Error(*report.no_plan);
   if (!options.out.empty()) (options.to == "tpu" ? report.tpu->experiment : report.recipe.experiment).save(options.out);
   if (!options.document.empty()) write_file_atomically(options.document, port::report_document(report));

@@ -34,7 +34,7 @@ compare::Recording read_recording(const CommonOptions& common, const std::string
 }
 
 bool names_model(const experiment::Experiment& server) {
-  const experiment::ModelSection model = experiment::bind_valid(server).model;
+  const experiment::ModelSection model = server.valid_values().model;
   return !model.id.empty() || !model.path.empty();
 }
 
@@ -48,7 +48,7 @@ experiment::Experiment recorded_server(const CommonOptions& common, const compar
 
 // The server of the recording, or of the experiment file, with the changes of the command line.
 experiment::Experiment replay_server(const CommonOptions& common, const ReplayOptions& options,
-                                     const compare::Recording& recording, const hardware::Catalogue& catalogue) {
+                                     const compare::Recording& recording, const plan::PlanContext& context) {
   experiment::Experiment server = common.file.empty() ? recording.server : experiment::Experiment::load(common.file);
   apply_sets(server, common.sets);
   if (!names_model(server))
@@ -62,7 +62,7 @@ experiment::Experiment replay_server(const CommonOptions& common, const ReplayOp
   if (!options.target.empty()) changes.emplace_back("target.id", options.target);
   if (!options.kv_dtype.empty()) changes.emplace_back("serve.kv_dtype", options.kv_dtype);
   if (options.prefix_cache) changes.emplace_back("serve.prefix_cache", options.prefix_cache == "on" ? "true" : "false");
-  server = compare::counterfactual(std::move(server), changes, catalogue);
+  server = compare::counterfactual(std::move(server), changes, context);
   apply_sets(server, common.sets);  // again: a change of target resets the mesh
   return server;
 }
@@ -168,23 +168,23 @@ struct Replayed {
   Json explained;  // null without --explain
 };
 Replayed simulate(const CommonOptions& common, const ReplayOptions& options, const compare::Recording& recording,
-                  const experiment::Experiment& server, const hardware::Catalogue& catalogue) {
+                  const experiment::Experiment& server, const plan::PlanContext& context) {
   ProgressLine line;
   const auto progress = [&](long done, long total) {
     line.update("replaying  " + std::to_string(done) + " of " + std::to_string(total) + " requests");
   };
-  if (!options.explains) return {compare::replay(recording, server, catalogue, progress, common.stop), Json()};
+  if (!options.explains) return {compare::replay(recording, server, context, progress, common.stop), Json()};
   compare::ReplayExplanation explanation =
-      compare::explain_replay(recording, recorded_server(common, recording), server, catalogue, progress, common.stop);
+      compare::explain_replay(recording, recorded_server(common, recording), server, context, progress, common.stop);
   Json json = to_json(explanation);
   return {std::move(explanation.predicted), std::move(json)};
 }
 
 int run_replay(const CommonOptions& common, const ReplayOptions& options) {
   const compare::Recording recording = read_recording(common, options.recording);
-  const hardware::Catalogue catalogue = load_catalogue();
-  const experiment::Experiment server = replay_server(common, options, recording, catalogue);
-  const auto [predicted, explained] = simulate(common, options, recording, server, catalogue);
+  const plan::PlanContext context = load_context();
+  const experiment::Experiment server = replay_server(common, options, recording, context);
+  const auto [predicted, explained] = simulate(common, options, recording, server, context);
   if (!options.out.empty())
     write_file_atomically(
         options.out,

@@ -34,13 +34,13 @@ int run_report(const CommonOptions& common, const ReportOptions& options) {
                  .found = options.out.extension().string(),
                  .expected = ".html"});
   const store::Store store(common.runs_folder);
-  const hardware::Catalogue catalogue = load_catalogue();
+  const plan::PlanContext context = load_context();
   std::vector<report::ReportItem> items;
   for (const std::string& name : options.items) {
     if (store.find(name))
-      items.push_back(report::report_item(store, name, catalogue));
+      items.push_back(report::report_item(store, name, context));
     else if (is_file(name))
-      for (report::ReportItem& item : report::report_items(name, catalogue, common.stop))
+      for (report::ReportItem& item : report::report_items(name, context, common.stop))
         items.push_back(std::move(item));
     else
       throw unknown_run(store.folder(), name, "a run id listed by `runs`, a file of results, or an experiment");

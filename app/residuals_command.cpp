@@ -22,7 +22,7 @@ int run_residuals(const CommonOptions& common, const ResidualsOptions& options) 
   const store::Store store(common.runs_folder);
   if (!store.find(options.run)) throw unknown_run(store.folder(), options.run, "a run id listed by `runs`");
   const compare::Residuals residuals =
-      compare::residuals(compare::compared(store, options.run), load_catalogue(), common.stop);
+      compare::residuals(compare::compared(store, options.run), load_context(), common.stop);
   if (common.output == Output::json) {
     print_json(to_json(residuals));
     return 0;

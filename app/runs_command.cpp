@@ -56,9 +56,9 @@ int list_runs(const CommonOptions& common) {
   store::Store store(common.runs_folder);
   store.recover();
   const std::vector<store::RunRow> rows = store.list();
-  const hardware::Catalogue catalogue = load_catalogue();
+  const plan::PlanContext context = load_context();
   std::vector<std::optional<planning::RunCost>> costs;
-  for (const store::RunRow& run : rows) costs.push_back(planning::run_cost(store, run, catalogue));
+  for (const store::RunRow& run : rows) costs.push_back(planning::run_cost(store, run, context));
   if (common.output == Output::json) {
     Json all = Json::array();
     for (size_t i = 0; i < rows.size(); ++i) all.push_back(run_json(rows[i], costs[i]));

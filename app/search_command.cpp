@@ -30,7 +30,7 @@ void add_search_options(CLI::App& command, CommonOptions& common, SearchOptions&
 
 int run_search(const CommonOptions& common, const SearchOptions& options) {
   const experiment::Experiment experiment = load_experiment(common);
-  const hardware::Catalogue catalogue = load_catalogue();
+  const plan::PlanContext context = load_context();
   ProgressLine line;
   plan::SearchOptions search;
   search.by = options.by == "cost"     ? plan::RankBy::cost
@@ -41,7 +41,7 @@ int run_search(const CommonOptions& common, const SearchOptions& options) {
     line.update("search  " + std::to_string(100 * done / std::max<std::int64_t>(1, total)) + " %");
   };
   const planning::ExperimentSearch found =
-      planning::search_experiment(experiment, options.targets, catalogue, search, common.stop);
+      planning::search_experiment(experiment, options.targets, context, search, common.stop);
   line.clear();
   if (common.output == Output::json)
     print_json(planning::searched_json(found, options.top));

@@ -107,8 +107,8 @@ int run_size(const CommonOptions& common, const SizeOptions& options) {
   jobs::JobRequest request{
       .experiment = load_experiment(common), .runs_folder = common.runs_folder, .resume = std::nullopt};
   request.experiment.set_value("kind", "size");
-  request.catalogue = load_catalogue;
-  const bool predicts = jobs::are_sizes_predicted(experiment::bind_valid(request.experiment));
+  request.context = plan::load_once(load_context);
+  const bool predicts = jobs::are_sizes_predicted(request.experiment.valid_values());
   if (predicts && !options.adapter.empty())
     throw Error({.id = "USAGE",
                  .message = "sizes on another target are predicted with and without adapters of lora.rank",

@@ -39,7 +39,7 @@ void add_tokens_options(CLI::App& command, CommonOptions& common, TokensOptions&
 
 RowReport report_of(const CommonOptions& common, const TokensOptions& options) {
   const experiment::Experiment experiment = load_experiment(common);
-  const experiment::ExperimentConfig config = experiment::bind(experiment);
+  const experiment::ExperimentConfig config = experiment.config();
   const planning::DataIndexRequest request = planning::data_index_request(config);
   if (request.source != planning::DataSource::rows)
     throw Error({.id = "DATA",

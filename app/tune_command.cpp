@@ -60,7 +60,7 @@ int run_tune(const CommonOptions& common, const TuneCommandOptions& options) {
     request.experiment = load_experiment(common);
   else
     request.resume = options.resume;
-  request.catalogue = load_catalogue;
+  request.context = plan::load_once(load_context);
   request.on_progress = [&](const jobs::TuneProgress& p) {
     line.update("trial " + std::to_string(p.trial) + " of " + std::to_string(p.trials) + " (" + p.run + "): step " +
                 std::to_string(p.step) + (p.until > 0 ? " of " + std::to_string(p.until) : std::string()) +

@@ -91,16 +91,16 @@ planning::AccuracyReport accuracy_with(const plan::Calibration& calibration, con
   const fs::path folder = fs::temp_directory_path() / ("mw_calibrate-" + std::to_string(getpid()));
   fs::create_directories(folder);
   write_file_atomically(folder / "calibration.json", to_json(calibration).dump());
-  const hardware::Catalogue catalogue = hardware::Catalogue::load(fs::path(MW_RESOURCES) / "hardware", folder);
-  planning::AccuracyReport report = planning::accuracy({.resources = MW_RESOURCES, .date = date}, catalogue);
+  const plan::PlanContext context = plan::PlanContext::load(fs::path(MW_RESOURCES) / "hardware", folder);
+  planning::AccuracyReport report = planning::accuracy({.resources = MW_RESOURCES, .date = date}, context);
   fs::remove_all(folder);
   return report;
 }
 
 int run(int argc, char** argv) {
   const fs::path folder = fs::path(MW_RESOURCES) / "hardware";
-  const hardware::Catalogue catalogue = hardware::Catalogue::load(folder);
-  const plan::Measurements measured = plan::read_measurements(folder / "measurements.json", catalogue);
+  const plan::PlanContext context = plan::PlanContext::load(folder);
+  const plan::Measurements measured = plan::read_measurements(folder / "measurements.json", context.catalogue);
   plan::Calibration calibration{
       .basis = {}, .factors = plan::with_means(plan::fit_factors(measured.rows, planning::simulated_fit_options()))};
   const std::vector<plan::Comparison> before = plan::predict_all(measured.rows, {});

@@ -11,8 +11,8 @@ namespace {
 
 using namespace mw;
 
-const hardware::Catalogue& catalogue() {
-  static const auto kCatalogue = hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
+const plan::PlanContext& context() {
+  static const auto kCatalogue = plan::PlanContext::load(std::filesystem::path(MW_RESOURCES) / "hardware");
   return kCatalogue;
 }
 
@@ -23,13 +23,13 @@ experiment::Experiment paper() {
 // Reads, plans and checks a document, including the search for changes that make it fit.
 void diagnostics_of_the_paper(benchmark::State& state) {
   const experiment::Experiment experiment = paper();
-  for (auto _ : state) benchmark::DoNotOptimize(planning::diagnostics(experiment, catalogue()));
+  for (auto _ : state) benchmark::DoNotOptimize(planning::diagnostics(experiment, context()));
 }
 BENCHMARK(diagnostics_of_the_paper)->Unit(benchmark::kMillisecond);
 
 void search(benchmark::State& state, const char* target, std::int64_t rows) {
-  plan::Request request = planning::plan_request(paper(), catalogue());
-  request.target = catalogue().target(target);
+  plan::Request request = planning::plan_request(paper(), context());
+  request.target = context().catalogue.target(target);
   request.train.batch = rows;
   request.train.accumulation = 1;
   request.mesh = {{{"fsdp", 1}, {"tp", request.target.devices()}}};
@@ -42,8 +42,8 @@ void search(benchmark::State& state, const char* target, std::int64_t rows) {
 void search_settings(benchmark::State& state) {
   std::vector<plan::Request> requests;
   for (const char* target : {"v5p-8", "v5p-64", "v5p-256", "v6e-8", "v6e-64", "v5e-256"}) {
-    requests.push_back(planning::plan_request(paper(), catalogue()));
-    requests.back().target = catalogue().target(target);
+    requests.push_back(planning::plan_request(paper(), context()));
+    requests.back().target = context().catalogue.target(target);
     requests.back().train.batch = 2048;
     requests.back().train.accumulation = 1;
     requests.back().mesh = {{{"fsdp", 1}, {"tp", requests.back().target.devices()}}};
@@ -62,8 +62,8 @@ BENCHMARK(search_settings)->Unit(benchmark::kMillisecond)->UseRealTime();
 void search_work(benchmark::State& state, plan::Work work, std::vector<std::string> axes) {
   std::vector<plan::Request> requests;
   for (const char* target : {"v5p-8", "v5p-64", "v5p-256", "v6e-8", "v6e-64", "v5e-256"}) {
-    plan::Request r = planning::plan_request(paper(), catalogue());
-    r.target = catalogue().target(target);
+    plan::Request r = planning::plan_request(paper(), context());
+    r.target = context().catalogue.target(target);
     r.work = work;
     plan::set_stack(r, plan::default_stack(hardware::Vendor::tpu, work));
     r.forward.batch = r.rollout.batch = 256;

@@ -6,8 +6,8 @@
 
 #include <limits>
 
-#include "core/hardware/catalogue.h"
 #include "core/model/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/serve/load/load_summary.h"
 #include "core/serve/load/simulated_backend.h"
 
@@ -16,7 +16,7 @@ namespace {
 using namespace mw;
 
 plan::Request gemma_on(const char* target, int tp) {
-  static const auto kCatalogue = hardware::Catalogue::load(MW_RESOURCES "/hardware");
+  static const auto kCatalogue = plan::PlanContext::load(MW_RESOURCES "/hardware");
   plan::Request request;
   request.model = model::catalogue_config("gemma3-1b");
   request.target = kCatalogue.target(target);

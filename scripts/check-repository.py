@@ -16,6 +16,7 @@ Rules:
   tests       Every room of core with code has a folder in tests.
   text        Texts of the window can be translated: a number before a noun chooses the plural form, and no sentence is
               put together from pieces.
+  binding     Only core/experiment reads the values of a document; elsewhere a document is asked for them.
 """
 import argparse
 import re
@@ -290,8 +291,16 @@ def check_texts(repository: Repository) -> Iterator[Finding]:
                 yield Finding("text", f"{file}: adds a translated text to another; translate the whole with arguments")
 
 
+# A document keeps the values that were read from it; whoever binds it again reads it twice.
+def check_binding(repository: Repository) -> Iterator[Finding]:
+    for file in repository.code:
+        if file.parts[0] in ("core", "app", "ui") and file.parts[:2] != ("core", "experiment"):
+            if re.search(r"\bexperiment::bind\(", without_comments(repository.text(file))):
+                yield Finding("binding", f"{file}: binds a document; use Experiment::config() or valid_values()")
+
+
 CHECKS = (check_order, check_circles, check_readmes, check_documents, check_paths, check_vocabulary, check_headers,
-          check_tests, check_texts)
+          check_tests, check_texts, check_binding)
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -75,9 +75,9 @@ Experiment switched(Experiment e, const Experiment& other, const std::vector<std
 
 class Estimator {
  public:
-  Estimator(Comparison& comparison, const GapInput& input, const hardware::Catalogue& catalogue,
+  Estimator(Comparison& comparison, const GapInput& input, const plan::PlanContext& context,
             const std::stop_token& stop)
-      : comparison_(comparison), input_(input), catalogue_(catalogue), stop_(stop) {}
+      : comparison_(comparison), input_(input), context_(context), stop_(stop) {}
 
   void run() {
     Gap gap = input_.gap;
@@ -115,8 +115,8 @@ class Estimator {
   double predicted(const Experiment& e, size_t column) const {
     if (stop_.stop_requested()) throw cancelled("the estimate");
     if (serving())
-      return value_of(simulated_point(e, *input_.load, catalogue_, Queueing::as_offered, stop_), input_.metric);
-    plan::Request request = planning::plan_request(e, catalogue_);
+      return value_of(simulated_point(e, *input_.load, context_, Queueing::as_offered, stop_), input_.metric);
+    plan::Request request = planning::plan_request(e, context_);
     if (const double mean = input_.row_tokens[column]; std::isfinite(mean) && request.lengths.histogram.empty()) {
       request.lengths.max_len = std::clamp(static_cast<int>(std::lround(mean)), 1, request.lengths.max_len);
       request.lengths.mean = 0;  // every row as long as the measured mean
@@ -194,7 +194,7 @@ class Estimator {
 
   Comparison& comparison_;
   const GapInput& input_;
-  const hardware::Catalogue& catalogue_;
+  const plan::PlanContext& context_;
   const std::stop_token& stop_;
 };
 
@@ -230,7 +230,7 @@ void choose_load(const Comparison& comparison, const ComparedRun& baseline, GapI
 
 double mean_row_tokens(const ComparedRun& run) {
   const auto& finished = run.training->finished();
-  const experiment::TrainSection train = experiment::bind_valid(run.experiment).train;
+  const experiment::TrainSection train = run.experiment.valid_values().train;
   const auto rows = static_cast<double>(finished ? finished->steps * train.batch * train.accumulation : 0);
   return finished && finished->tokens > 0 && rows > 0 ? static_cast<double>(finished->tokens) / rows
                                                       : formats::kUnknown;
@@ -262,9 +262,9 @@ GapInput gap_input(const Comparison& comparison, const std::vector<ComparedRun>&
   return out;
 }
 
-Comparison with_effects(Comparison comparison, const GapInput& input, const hardware::Catalogue& catalogue,
+Comparison with_effects(Comparison comparison, const GapInput& input, const plan::PlanContext& context,
                         const std::stop_token& stop) {
-  Estimator(comparison, input, catalogue, stop).run();
+  Estimator(comparison, input, context, stop).run();
   return comparison;
 }
 

@@ -23,7 +23,7 @@ GapInput gap_input(const Comparison& comparison, const std::vector<ComparedRun>&
 // Adds the effects of all settings and confounders, sorts the confounders by their share, and renews the verdict: a
 // confounder that changes nothing but speed, and that by less than 1 %, does not count. What cannot be predicted has a
 // reason. Slow for serving: one simulation per difference and column. Throws only cancelled().
-Comparison with_effects(Comparison comparison, const GapInput& input, const hardware::Catalogue& catalogue,
+Comparison with_effects(Comparison comparison, const GapInput& input, const plan::PlanContext& context,
                         const std::stop_token& stop = {});
 
 }  // namespace mw::compare

@@ -51,7 +51,7 @@ serve::TrainingClaim training_claim(const ComparedRun& run) {
 
 serve::TrainingClaim training_claim(const TrainingRecord& run) {
   serve::TrainingClaim claim{.name = run.name, .source = run.id};
-  const experiment::ExperimentConfig config = experiment::bind_valid(run.experiment);
+  const experiment::ExperimentConfig config = run.experiment.valid_values();
   claim.model = config.model.id;
   const auto stated = [&](const char* key) { return run.experiment.has(key); };
   if (stated("target.id")) claim.target = config.target.id;
@@ -73,10 +73,10 @@ serve::TrainingClaim training_claim(const TrainingRecord& run) {
   return claim;
 }
 
-serve::TrainingAudit audit_known(const serve::TrainingClaim& claim, const hardware::Catalogue& catalogue) {
+serve::TrainingAudit audit_known(const serve::TrainingClaim& claim, const plan::PlanContext& context) {
   if (!claim.model.empty() && !claim.target.empty() && claim.target != "cpu") try {
       return serve::audit(claim, {.model = model::catalogue_config(claim.model),
-                                  .target = catalogue.target(claim.target),
+                                  .target = context.catalogue.target(claim.target),
                                   .weight_bytes = 2,
                                   .kv_bytes = 2});
     } catch (const Error&) {  // the catalogue does not have the model or chip
@@ -84,10 +84,10 @@ serve::TrainingAudit audit_known(const serve::TrainingClaim& claim, const hardwa
   return serve::audit(claim);
 }
 
-void add_audit(ComparedRun& run, const hardware::Catalogue& catalogue) {
-  if (run.sweep) run.sweep->findings = audit_known(run.sweep->set, catalogue);
+void add_audit(ComparedRun& run, const plan::PlanContext& context) {
+  if (run.sweep) run.sweep->findings = audit_known(run.sweep->set, context);
   if (run.training && kind_of(run) == ComparedKind::training)
-    run.training_findings = audit_known(training_claim(run), catalogue).findings;
+    run.training_findings = audit_known(training_claim(run), context).findings;
 }
 
 ComparedRun compared_log(const std::filesystem::path& file) {

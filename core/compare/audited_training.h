@@ -17,9 +17,9 @@ struct TrainingRecord {
 serve::TrainingClaim training_claim(const TrainingRecord& record);
 serve::TrainingClaim training_claim(const ComparedRun& run);
 // Includes physical lower bounds if the catalogues have model and target.
-serve::TrainingAudit audit_known(const serve::TrainingClaim& claim, const hardware::Catalogue& catalogue);
+serve::TrainingAudit audit_known(const serve::TrainingClaim& claim, const plan::PlanContext& context);
 // Fills in the findings of a sweep or a training.
-void add_audit(ComparedRun& run, const hardware::Catalogue& catalogue);
+void add_audit(ComparedRun& run, const plan::PlanContext& context);
 // A log that is not in the store, as `import` would record it. Throws LOG.
 ComparedRun compared_log(const std::filesystem::path& file);
 

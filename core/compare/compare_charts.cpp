@@ -156,7 +156,7 @@ std::vector<ComparedCurve> size_trade_off(const std::vector<ComparedRun>& runs, 
   std::vector<ComparedCurve> out;
   for (size_t c = 0; c < runs.size(); ++c) {
     if (kind_of(runs[c]) != ComparedKind::sizing) continue;
-    const double price = experiment::bind_valid(runs[c].experiment).price.usd_per_chip_hour;
+    const double price = runs[c].experiment.valid_values().price.usd_per_chip_hour;
     for (const auto& line : views::size_view(*runs[c].training).lines) {
       ComparedCurve curve{.column = c, .path = {}, .points = {}};
       for (const serve::SizePoint& p : line.points) {

@@ -53,10 +53,10 @@ double bytes_of(const formats::BenchSet& set, const char* condition) {
 
 }  // namespace
 
-std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hardware::Catalogue& catalogue) {
+std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const plan::PlanContext& context) {
   if (!set.model.empty() && !set.target.empty() && set.target != "cpu") try {
       return serve::audit(set, {.model = model::catalogue_config(set.model),
-                                .target = catalogue.target(set.target),
+                                .target = context.catalogue.target(set.target),
                                 .weight_bytes = bytes_of(set, "weight_dtype"),
                                 .kv_bytes = bytes_of(set, "kv_dtype")});
     } catch (const Error&) {  // the catalogue does not have the model or chip
@@ -64,16 +64,16 @@ std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hard
   return serve::audit(set);
 }
 
-ComparedRun compared_plan(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue) {
-  if (!planning::planned_elsewhere(experiment) || experiment::bind_valid(experiment).kind != experiment::Kind::train)
+ComparedRun compared_plan(const experiment::Experiment& experiment, const plan::PlanContext& context) {
+  if (!planning::planned_elsewhere(experiment) || experiment.valid_values().kind != experiment::Kind::train)
     throw Error({.id = "COMPARE",
                  .message = "this experiment has no plan to compare",
-                 .found = "kind " + std::string(to_string(experiment::bind_valid(experiment).kind)) + ", target " +
-                          experiment::bind_valid(experiment).target.id,
+                 .found = "kind " + std::string(to_string(experiment.valid_values().kind)) + ", target " +
+                          experiment.valid_values().target.id,
                  .expected = "a training on a target other than cpu",
                  .fix = "run it, and compare the run"});
-  const planning::ExperimentPlan p = planning::plan_experiment(experiment, catalogue);
-  ComparedRun out{.name = experiment::bind(experiment).name,
+  const planning::ExperimentPlan p = planning::plan_experiment(experiment, context);
+  ComparedRun out{.name = experiment.config().name,
                   .provenance = formats::Provenance::predicted,
                   .experiment = experiment,
                   .training = views::RunView()};
@@ -94,15 +94,15 @@ ComparedRun compared_plan(const experiment::Experiment& experiment, const hardwa
   return out;
 }
 
-std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue) {
+std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const plan::PlanContext& context) {
   std::vector<ComparedRun> out;
   if (file.extension() == ".json" && formats::bench_kind(file) == formats::BenchKind::none &&
       is_experiment(read_json(file)))
-    return {compared_plan(experiment::Experiment::load(file), catalogue)};
+    return {compared_plan(experiment::Experiment::load(file), context)};
   for (formats::BenchSet& set : formats::read_bench(file)) {
     ComparedRun column = compared(std::move(set));
     column.file = file;
-    column.sweep->findings = audit_known(column.sweep->set, catalogue);
+    column.sweep->findings = audit_known(column.sweep->set, context);
     out.push_back(std::move(column));
   }
   return out;

@@ -9,7 +9,7 @@
 
 #include "core/base/json.h"
 #include "core/formats/results/bench_result.h"
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/store/store.h"
 #include "core/views/run_view.h"
 #include "core/views/sweep_view.h"
@@ -43,11 +43,11 @@ std::vector<std::string> distinct_names(const std::vector<ComparedRun>& runs);
 
 // The plan of a training on its target as a column, with what the document says was measured. Throws COMPARE for other
 // experiments.
-ComparedRun compared_plan(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
+ComparedRun compared_plan(const experiment::Experiment& experiment, const plan::PlanContext& context);
 // Returns one column per set in the file, or compared_plan() of an experiment. Throws BENCH or BENCH-KIND.
-std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const hardware::Catalogue& catalogue);
+std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const plan::PlanContext& context);
 // Audits a set, including physical lower bounds if the catalogue has its model and target.
-std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const hardware::Catalogue& catalogue);
+std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const plan::PlanContext& context);
 // Reads a run of the store with all its events; throws RUN-UNKNOWN.
 ComparedRun compared(const store::Store& store, const store::RunId& run);
 

@@ -107,7 +107,7 @@ double tokens(const views::RunView& run) {
 
 // Computes the cost from the price in the experiment; a catalogue price applies to plans, not to measured runs.
 double usd(const ComparedRun& run) {
-  const double each = experiment::bind_valid(run.experiment).price.usd_per_chip_hour;
+  const double each = run.experiment.valid_values().price.usd_per_chip_hour;
   return each > 0 ? each * run.training->devices() * seconds(*run.training) / 3600 : formats::kUnknown;
 }
 

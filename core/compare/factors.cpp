@@ -31,7 +31,7 @@ const std::vector<Factor>& factors() {
 std::string text_of(const experiment::Experiment& e, std::string_view key) {
   if (key == "mesh") {
     std::string text;
-    for (const mesh::MeshAxis& axis : experiment::bind_valid(e).mesh.axes)
+    for (const mesh::MeshAxis& axis : e.valid_values().mesh.axes)
       text += (text.empty() ? "" : " x ") + axis.name + " " + std::to_string(axis.size);
     return text;
   }

@@ -29,9 +29,8 @@ std::optional<RecordedSteps> RecordedSteps::of(const Recording& recording, const
     const auto more = serve::timed_steps(point.steps);
     steps.insert(steps.end(), more.begin(), more.end());
   }
-  const experiment::ExperimentConfig serving = experiment::bind(server);
-  if (steps.size() < 2 * serve::MeasuredStepModel::kTerms ||
-      !same_engine(experiment::bind_valid(recording.server), serving))
+  const experiment::ExperimentConfig serving = server.config();
+  if (steps.size() < 2 * serve::MeasuredStepModel::kTerms || !same_engine(recording.server.valid_values(), serving))
     return std::nullopt;
   const model::Config config = formats::read_config(serving.model.path);
   RecordedSteps out(steps, config, planning::engine_server(serving, config).settings);

@@ -39,7 +39,7 @@ void fill_in(experiment::Experiment& e, const formats::BenchSet& set) {
                                                            {"max_num_batched_tokens", "serve.max_num_batched_tokens"},
                                                            {"max_model_len", "serve.max_model_len"},
                                                            {"tp", "mesh.tp"}};
-  const bool no_mesh = experiment::bind_valid(e).mesh.axes.empty();
+  const bool no_mesh = e.valid_values().mesh.axes.empty();
   for (const auto& [condition, key] : kKeys) {
     const auto recorded = set.conditions.find(condition);
     const bool axis = std::string_view(key).starts_with("mesh.");
@@ -56,7 +56,7 @@ void fill_in(experiment::Experiment& e, const formats::BenchSet& set) {
 
 Recording recording_of(formats::BenchSet set, experiment::Experiment server, const std::string& file) {
   Recording out;
-  const experiment::SweepSection sweep = experiment::bind_valid(server).sweep;
+  const experiment::SweepSection sweep = server.valid_values().sweep;
   out.shared_prefix = sweep.shared_prefix;
   out.shared_prefixes = sweep.shared_prefixes;
   out.server = std::move(server);

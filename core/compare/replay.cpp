@@ -81,15 +81,15 @@ experiment::Experiment simulated(experiment::Experiment e, const Recording& reco
   long long longest = 0;
   for (const auto& p : recording.set.points)
     for (const auto& r : p.requests) longest = std::max<long long>(longest, r.prompt_tokens + r.output_tokens);
-  const experiment::ServeSection serve = experiment::bind(e).serve;
+  const experiment::ServeSection serve = e.config().serve;
   if (!serve.sets_max_model_len && serve.max_model_len < longest) e.set_value("serve.max_model_len", longest);
   return e;
 }
 
 // Returns a set without points that describes the server and the load of the recording.
 formats::BenchSet described_server(const Recording& recording, const experiment::Experiment& e,
-                                   const hardware::Catalogue& catalogue) {
-  formats::BenchSet set = experiment::sweep_facts(experiment::bind(e), catalogue);
+                                   const plan::PlanContext& context) {
+  formats::BenchSet set = experiment::sweep_facts(e.config(), context.catalogue);
   const std::string what = difference(recording.server, e);
   set.name = recording.set.name + " replayed" + (what.empty() ? "" : ": " + what);
   set.source = "requests of " + (recording.set.source.empty() ? recording.set.name : recording.set.source);
@@ -113,17 +113,17 @@ std::string mesh_text(const mesh::Mesh& mesh) {
 
 experiment::Experiment counterfactual(experiment::Experiment e,
                                       const std::vector<std::pair<std::string, std::string>>& changes,
-                                      const hardware::Catalogue& catalogue) {
+                                      const plan::PlanContext& context) {
   for (const auto& [key, value] : changes)
     if (key == "target.id")
-      planning::retarget(e, value, catalogue);
+      planning::retarget(e, value, context);
     else
       e.set(key, value);
   return e;
 }
 
 std::string difference(const experiment::Experiment& recorded, const experiment::Experiment& server) {
-  const experiment::ExperimentConfig before = experiment::bind_valid(recorded), after = experiment::bind_valid(server);
+  const experiment::ExperimentConfig before = recorded.valid_values(), after = server.valid_values();
   std::vector<std::string> parts;
   if (after.model.id != before.model.id && !after.model.id.empty()) parts.push_back(after.model.id);
   if (after.target.id != before.target.id) parts.push_back(after.target.id);
@@ -139,19 +139,18 @@ std::string difference(const experiment::Experiment& recorded, const experiment:
 }
 
 formats::BenchSet replay(const Recording& recording, const experiment::Experiment& server,
-                         const hardware::Catalogue& catalogue, const OnReplayed& progress,
-                         const std::stop_token& stop) {
+                         const plan::PlanContext& context, const OnReplayed& progress, const std::stop_token& stop) {
   const experiment::Experiment e = simulated(server, recording);
-  formats::BenchSet out = described_server(recording, e, catalogue);
+  formats::BenchSet out = described_server(recording, e, context);
   auto from_steps = RecordedSteps::of(recording, e);
   if (from_steps) {  // make_backend() refuses the others
-    const plan::Request request = planning::plan_request(e, catalogue);
-    planning::require_runnable(e, catalogue, request, plan::predict(request));
+    const plan::Request request = planning::plan_request(e, context);
+    planning::require_runnable(e, context, request, plan::predict(request));
   }
-  jobs::BackendParts parts = from_steps ? from_steps->parts() : jobs::make_backend(e, catalogue, [](auto) {});
+  jobs::BackendParts parts = from_steps ? from_steps->parts() : jobs::make_backend(e, context, [](auto) {});
   for (const auto& [key, value] : parts.conditions) out.conditions[key] = value;
   out.notes = parts.notes;
-  const serve::Slo slo = experiment::bind(e).sweep.slo;
+  const serve::Slo slo = e.config().sweep.slo;
   long before = 0;
   const long all = recording.requests();
   for (size_t i = 0; i < recording.set.points.size(); ++i) {

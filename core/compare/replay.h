@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/compare/recording.h"
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/planning/simulated_point.h"
 
 namespace mw::compare {
@@ -22,7 +22,7 @@ using planning::simulated_point;
 // so a change of the mesh must follow it.
 experiment::Experiment counterfactual(experiment::Experiment experiment,
                                       const std::vector<std::pair<std::string, std::string>>& changes,
-                                      const hardware::Catalogue& catalogue);
+                                      const plan::PlanContext& context);
 // Describes the changed settings: "v6e-8, KV fp8"; empty if nothing changed.
 std::string difference(const experiment::Experiment& recorded, const experiment::Experiment& server);
 
@@ -30,7 +30,7 @@ using OnReplayed = std::function<void(long requests, long total)>;
 // Simulates every point of the recording with its requests at their intended times (closed loops: with the same number
 // of users). The notes of the set list what could not be reproduced.
 formats::BenchSet replay(const Recording& recording, const experiment::Experiment& server,
-                         const hardware::Catalogue& catalogue, const OnReplayed& progress = {},
+                         const plan::PlanContext& context, const OnReplayed& progress = {},
                          const std::stop_token& stop = {});
 // Stores the result as a finished run of that server with source "predicted". `explained`: to_json() of its
 // explanation, or null.

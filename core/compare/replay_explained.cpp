@@ -64,7 +64,7 @@ ReplayFigures replay_figures(const formats::BenchPoint& point, double usd_per_ho
 }
 
 ReplayExplanation explain_replay(const Recording& recording, const experiment::Experiment& recorded_server,
-                                 const experiment::Experiment& server, const hardware::Catalogue& catalogue,
+                                 const experiment::Experiment& server, const plan::PlanContext& context,
                                  const OnReplayed& progress, const std::stop_token& stop) {
   std::vector<FactorChange> changes = factor_changes(recorded_server, server);
   std::erase_if(changes, [](const FactorChange& change) { return change.name == kLoadFactor; });
@@ -72,7 +72,7 @@ ReplayExplanation explain_replay(const Recording& recording, const experiment::E
   long before = 0;
   const auto simulate = [&](const experiment::Experiment& e) {
     formats::BenchSet set = replay(
-        recording, e, catalogue,
+        recording, e, context,
         [&](long done, long) {
           if (progress) progress(std::min(before + done, all), all);
         },

@@ -32,7 +32,7 @@ struct ReplayExplanation {
 // `recorded_server`: recording.server, or the server of a workload. A factor whose server cannot be simulated, because
 // the model does not fit, is joined with the next one. Throws like replay().
 ReplayExplanation explain_replay(const Recording& recording, const experiment::Experiment& recorded_server,
-                                 const experiment::Experiment& server, const hardware::Catalogue& catalogue,
+                                 const experiment::Experiment& server, const plan::PlanContext& context,
                                  const OnReplayed& progress = {}, const std::stop_token& stop = {});
 
 // [{input_len, request_rate, max_concurrency, recorded, before: {...}, causes: [{name, change, after, delta}]}], by

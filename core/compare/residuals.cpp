@@ -135,11 +135,11 @@ void add_memory(const ComparedRun& run, const plan::Plan& plan, Residuals& out) 
   }
 }
 
-Residuals of_training(const ComparedRun& run, const hardware::Catalogue& catalogue) {
+Residuals of_training(const ComparedRun& run, const plan::PlanContext& context) {
   Residuals out;
   if (run.training->kind() == "size")
     throw refused(run, "a size run has no plan of a training step", "choose a training run or a sweep");
-  plan::Request request = planning::plan_request(run.experiment, catalogue);
+  plan::Request request = planning::plan_request(run.experiment, context);
   const double step_tokens = tokens_of_step(*run.training);
   const double rows = static_cast<double>(request.train.batch * request.train.accumulation);
   if (std::isfinite(step_tokens) && request.lengths.histogram.empty()) {
@@ -171,10 +171,10 @@ Stages stages_of(const BenchPoint& point) {
   return {median_of(std::move(queue)), median_of(std::move(prefill))};
 }
 
-Residuals of_sweep(const ComparedRun& run, const hardware::Catalogue& catalogue, const std::stop_token& stop) {
+Residuals of_sweep(const ComparedRun& run, const plan::PlanContext& context, const std::stop_token& stop) {
   Residuals out;
   const experiment::Experiment server = server_of(run);
-  out.notes.push_back("predicted by the simulator with the plan of " + experiment::bind_valid(server).target.id +
+  out.notes.push_back("predicted by the simulator with the plan of " + server.valid_values().target.id +
                       ", at the loads of the run");
   long skipped = 0, without_stages = 0;
   for (const BenchPoint& p : run.sweep->set.points) {
@@ -183,7 +183,7 @@ Residuals of_sweep(const ComparedRun& run, const hardware::Catalogue& catalogue,
       continue;
     }
     const BenchPoint predicted =
-        simulated_point(server, {p.request_rate, p.input_len}, catalogue, Queueing::as_offered, stop);
+        simulated_point(server, {p.request_rate, p.input_len}, context, Queueing::as_offered, stop);
     const Stages a = stages_of(predicted), b = stages_of(p);
     if (!std::isfinite(b.queue)) ++without_stages;
     const std::string key = comparing::cell_key(p);
@@ -224,16 +224,16 @@ bool Residual::is_outside() const {
   return predicted && measured && (*measured < predicted->low || *measured > predicted->high);
 }
 
-Residuals residuals(const ComparedRun& run, const hardware::Catalogue& catalogue, const std::stop_token& stop) {
+Residuals residuals(const ComparedRun& run, const plan::PlanContext& context, const std::stop_token& stop) {
   if (run.provenance == formats::Provenance::predicted)
     throw refused(run, "the run is a prediction, so that nothing was measured", "choose a measured or imported run");
-  if (run.sweep) return of_sweep(run, catalogue, stop);
+  if (run.sweep) return of_sweep(run, context, stop);
   if (!run.has_all_settings)
     throw refused(run, "the run does not record its settings, so that it has no plan",
                   "import the folder of an exported recipe, or a run of this program");
   if (!run.training || run.training->step() == 0)
     throw refused(run, "the run has no finished step", "choose a run with at least one step");
-  return of_training(run, catalogue);
+  return of_training(run, context);
 }
 
 std::string value_text(const Residual& row, double value) {

@@ -33,7 +33,7 @@ struct Residuals {
 // Predicts with the calibration in force; memory as it was recorded at the start of the run, if it was. Throws Error
 // RESIDUALS for a run without a document of its own or without measurements, the errors of plan_request(), and
 // cancelled().
-Residuals residuals(const ComparedRun& run, const hardware::Catalogue& catalogue, const std::stop_token& stop = {});
+Residuals residuals(const ComparedRun& run, const plan::PlanContext& context, const std::stop_token& stop = {});
 
 Json to_json(const Residuals& residuals);
 std::string to_text(const Residuals& residuals);  // a table and the notes

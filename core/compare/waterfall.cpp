@@ -12,11 +12,11 @@ bool is_latency(WaterfallMetric metric) {
 
 class Builder {
  public:
-  Builder(const WaterfallRequest& request, const hardware::Catalogue& catalogue, const std::stop_token& stop)
-      : request_(request), catalogue_(catalogue), stop_(stop) {}
+  Builder(const WaterfallRequest& request, const plan::PlanContext& context, const std::stop_token& stop)
+      : request_(request), context_(context), stop_(stop) {}
 
   double simulated(const experiment::Experiment& e, Queueing queueing) const {
-    return value_of(simulated_point(e, request_.point, catalogue_, queueing, stop_), request_.metric);
+    return value_of(simulated_point(e, request_.point, context_, queueing, stop_), request_.metric);
   }
   void add(std::string name, std::string text, double after) {
     parts_.push_back({std::move(name), std::move(text), now_, after});
@@ -28,7 +28,7 @@ class Builder {
 
  private:
   const WaterfallRequest& request_;
-  const hardware::Catalogue& catalogue_;
+  const plan::PlanContext& context_;
   const std::stop_token& stop_;
   double now_ = 0;
   std::vector<WaterfallPart> parts_;
@@ -41,10 +41,9 @@ double value_of(const formats::BenchPoint& p, WaterfallMetric metric) {
   return values[static_cast<size_t>(metric)];
 }
 
-Waterfall waterfall(const WaterfallRequest& request, const hardware::Catalogue& catalogue,
-                    const std::stop_token& stop) {
+Waterfall waterfall(const WaterfallRequest& request, const plan::PlanContext& context, const std::stop_token& stop) {
   const auto& [baseline, other, point, metric, measured] = request;
-  Builder b(request, catalogue, stop);
+  Builder b(request, context, stop);
   Waterfall out{.metric = metric, .point = point, .from = 0, .to = 0, .parts = {}};
   const Queueing factors_at = is_latency(metric) ? Queueing::none : Queueing::as_offered;
   const double loaded_from = b.simulated(baseline, Queueing::as_offered),

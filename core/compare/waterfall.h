@@ -38,7 +38,7 @@ struct WaterfallRequest {
 };
 // For latencies, each factor is simulated without queueing, and queueing is a separate part. Throws cancelled() after a
 // stop.
-Waterfall waterfall(const WaterfallRequest& request, const hardware::Catalogue& catalogue,
+Waterfall waterfall(const WaterfallRequest& request, const plan::PlanContext& context,
                     const std::stop_token& stop = {});
 
 }  // namespace mw::compare

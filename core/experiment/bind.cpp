@@ -56,7 +56,7 @@ void add_server_defaults(const Experiment& e, ServeSection& serve) {
 
 }  // namespace
 
-ExperimentConfig bind_valid(const Experiment& e) {
+ExperimentConfig bind(const Experiment& e) {
   ExperimentConfig config;
   for (const Parameter& p : parameters()) {
     if (p.key.ends_with(".*")) {
@@ -78,20 +78,6 @@ ExperimentConfig bind_valid(const Experiment& e) {
   add_server_defaults(e, config.serve);
   config.serve.sets_max_model_len = e.has("serve.max_model_len");
   return config;
-}
-
-ExperimentConfig bind(const Experiment& e) {
-  for (const Problem& p : e.validate())
-    if (p.severity == Severity::error) throw Error(p);
-  return bind_valid(e);
-}
-
-ExperimentConfig bind_data(const Experiment& e) {
-  for (const Problem& p : e.validate())
-    if (p.severity == Severity::error &&
-        (p.place.starts_with("data.") || p.place == "train.batch" || p.place == "train.seed"))
-      throw Error(p);
-  return bind_valid(e);
 }
 
 mesh::ShardingRules sharding_rules(const ShardingSection& sharding, mesh::Preset default_preset) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the typed configuration of an experiment, and the values that its texts describe. Thread-safe.
+// Reads the values of an experiment's document, and those that its texts describe. Thread-safe.
 #pragma once
 #include <vector>
 
@@ -8,13 +8,8 @@
 
 namespace mw::experiment {
 
-// Throws the first error of validate().
+// For Experiment::config(), which keeps the result; nothing else calls it. Invalid values count as not set.
 ExperimentConfig bind(const Experiment& experiment);
-// Invalid values count as not set. For display, and for documents that a newer version may have written.
-ExperimentConfig bind_valid(const Experiment& experiment);
-// Throws the first error of validate() on a key that reading and batching the data depends on: data.*, train.batch and
-// train.seed. Other invalid values count as not set.
-ExperimentConfig bind_data(const Experiment& experiment);
 
 // Reads sharding.overrides; sharding.preset auto selects `default_preset`. Throws SET for an invalid rule.
 mesh::ShardingRules sharding_rules(const ShardingSection& sharding, mesh::Preset default_preset);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The typed configuration of an experiment: one struct per section of the document, one member per key of the parameter
-// table. bind() fills it in; no other code reads keys. Plain values.
+// table. Experiment::config() returns it; no other code reads keys. Plain values.
 #pragma once
 #include <cstdint>
 #include <filesystem>

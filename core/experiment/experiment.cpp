@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <mutex>
 
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/units.h"
+#include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
 
 namespace mw::experiment {
@@ -168,7 +170,14 @@ void check_schema(const Json& document, const std::string& file) {
 
 }  // namespace
 
-Experiment::Experiment() : document_(Json{{"schema", kSchema}}) {}
+// Copies share it, so that one of them reads for all.
+struct Experiment::Bound {
+  std::once_flag once;
+  std::vector<Problem> problems;
+  ExperimentConfig values;
+};
+
+Experiment::Experiment() : document_(Json{{"schema", kSchema}}), bound_(std::make_shared<Bound>()) {}
 
 Experiment Experiment::load(const fs::path& file) {
   Json document = read_json(file);
@@ -227,6 +236,7 @@ void Experiment::set(std::string_view key, const std::string& text) {
 }
 
 void Experiment::set_value(std::string_view key, Json value) {
+  bound_ = std::make_shared<Bound>();
   Json* at = &document_;
   for (const auto& part : split(key)) {
     if (!at->is_object()) *at = Json::object();
@@ -236,6 +246,7 @@ void Experiment::set_value(std::string_view key, Json value) {
 }
 
 void Experiment::erase(std::string_view key) {
+  bound_ = std::make_shared<Bound>();
   std::vector<std::pair<Json*, std::string>> trail;
   Json* at = &document_;
   for (const auto& part : split(key)) {
@@ -249,11 +260,13 @@ void Experiment::erase(std::string_view key) {
   }
 }
 
-std::vector<Problem> Experiment::validate() const {
+namespace {
+
+std::vector<Problem> problems_of(const Json& document) {
   std::vector<Problem> problems;
-  unknown_keys(document_, "", problems);
+  unknown_keys(document, "", problems);
   const auto check_at = [&](const Parameter& p, const std::string& key) {
-    const Json* v = lookup(document_, key);
+    const Json* v = lookup(document, key);
     if (!v) return;
     if (auto wrong = check_value(p, key, *v)) problems.push_back(std::move(*wrong));
   };
@@ -263,11 +276,61 @@ std::vector<Problem> Experiment::validate() const {
       continue;
     }
     const std::string stem = p.key.substr(0, p.key.size() - 2);
-    if (const Json* section = lookup(document_, stem); section && section->is_object())
+    if (const Json* section = lookup(document, stem); section && section->is_object())
       for (const auto& [axis, size] : section->items()) check_at(p, stem + "." + axis);
   }
-  unread_steps(document_, problems);
+  unread_steps(document, problems);
   return problems;
+}
+
+template <class Concerns>
+void throw_first_error(const std::vector<Problem>& problems, Concerns concerns) {
+  for (const Problem& p : problems)
+    if (p.severity == Severity::error && concerns(p)) throw Error(p);
+}
+
+}  // namespace
+
+const Experiment::Bound& Experiment::bound() const {
+  std::call_once(bound_->once, [&] {
+    bound_->problems = problems_of(document_);
+    bound_->values = bind(*this);
+  });
+  return *bound_;
+}
+
+const std::vector<Problem>& Experiment::validate() const& {
+  return bound().problems;
+}
+
+const ExperimentConfig& Experiment::valid_values() const& {
+  return bound().values;
+}
+
+const ExperimentConfig& Experiment::config() const& {
+  throw_first_error(validate(), [](const Problem&) { return true; });
+  return bound().values;
+}
+
+const ExperimentConfig& Experiment::data_config() const& {
+  throw_first_error(validate(), [](const Problem& p) {
+    return p.place.starts_with("data.") || p.place == "train.batch" || p.place == "train.seed";
+  });
+  return bound().values;
+}
+
+// Of a temporary, whose values end with it.
+std::vector<Problem> Experiment::validate() && {
+  return std::as_const(*this).validate();
+}
+ExperimentConfig Experiment::config() && {
+  return std::as_const(*this).config();
+}
+ExperimentConfig Experiment::valid_values() && {
+  return std::as_const(*this).valid_values();
+}
+ExperimentConfig Experiment::data_config() && {
+  return std::as_const(*this).data_config();
 }
 
 namespace {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The experiment document: a JSON object with a schema version. Unknown keys are kept; typed reads use the parameter
-// table. A value type: copy it to keep a snapshot.
+// The experiment document: a JSON object with a schema version, and the values that it sets. Unknown keys are kept;
+// typed reads use the parameter table. A value type: copy it to keep a snapshot.
 #pragma once
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,8 @@
 namespace mw::experiment {
 
 inline constexpr int kSchema = 1;
+
+struct ExperimentConfig;  // config.h
 
 class Experiment {
  public:
@@ -29,8 +32,19 @@ class Experiment {
   const std::filesystem::path& folder() const { return folder_; }
   bool operator==(const Experiment& other) const { return document_ == other.document_; }
 
-  // Generic access by key, for forms, tables and edits; bind() reads the typed configuration. Return the document's
-  // value, or the default of the parameter table. Throw KEY for an unknown key, TYPE for a value of the wrong type.
+  // The typed values, with defaults for what the document leaves out. Read once, at the first call, and shared by
+  // copies; a reference holds until the document is edited. Any thread.
+  const ExperimentConfig& config() const&;        // throws the first error of validate()
+  const ExperimentConfig& valid_values() const&;  // invalid values count as not set: for display, and newer documents
+  // Throws the first error of validate() on a key that reading and batching the data depends on: data.*, train.batch
+  // and train.seed. Other invalid values count as not set.
+  const ExperimentConfig& data_config() const&;
+  ExperimentConfig config() &&;
+  ExperimentConfig valid_values() &&;
+  ExperimentConfig data_config() &&;
+
+  // Generic access by key, for forms, tables and edits. Return the document's value, or the default of the parameter
+  // table. Throw KEY for an unknown key, TYPE for a value of the wrong type.
   Json value(std::string_view key) const;
   std::filesystem::path path(std::string_view key) const;  // resolved against folder(); an empty path stays empty
   const Json* find(std::string_view key) const;            // the document's own value, unchecked; null if it has none
@@ -44,11 +58,16 @@ class Experiment {
 
   // Checks types, ranges and choices of all keys; unknown keys are warnings that suggest the nearest key. Does not
   // check that files exist.
-  std::vector<Problem> validate() const;
+  const std::vector<Problem>& validate() const&;
+  std::vector<Problem> validate() &&;
 
  private:
+  struct Bound;  // what config() and validate() return
+  const Bound& bound() const;
+
   Json document_;
   std::filesystem::path folder_;
+  std::shared_ptr<Bound> bound_;  // a new one after each edit
 };
 
 // Applies "key=value" strings; throws SET for an invalid one. Setting train.steps clears train.epochs in the document,

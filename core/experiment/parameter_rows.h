@@ -125,7 +125,7 @@ Texts names_of() {
   return {kEnumNames<Enum>.begin(), kEnumNames<Enum>.end()};
 }
 
-// Each helper builds one row; build() fills in the group. `member` is where bind() stores the value.
+// Each helper builds one row; build() fills in the group. `member` is where bind() (bind.h) stores the value.
 template <class Member>
 Parameter row(ParamType type, std::string key, Member member, Words words, Json fallback) {
   return {

@@ -3,7 +3,6 @@
 // Thread-safe once loaded.
 #pragma once
 #include <filesystem>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,8 +59,4 @@ class Catalogue {
 Chip this_machine();
 // `devices` virtual devices that share the cores, bandwidth and memory of one machine.
 Target cpu_target(const Chip& machine, int devices);
-
-// Loads the catalogue when it is needed: the shipped rows with the user's own. Called on any thread.
-using LoadCatalogue = std::function<Catalogue()>;
-
 }  // namespace mw::hardware

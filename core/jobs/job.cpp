@@ -29,7 +29,7 @@ using Clock = std::chrono::steady_clock;
 // State of a run while it is recorded: store, lock, id.
 struct Record {
   explicit Record(const JobRequest& request)
-      : store(request.runs_folder), experiment(request.experiment), catalogue(request.catalogue) {}
+      : store(request.runs_folder), experiment(request.experiment), context(request.context) {}
   store::Store store;
   std::unique_ptr<store::RunLock> lock;
   store::RunId run;
@@ -38,15 +38,15 @@ struct Record {
   std::optional<long> total_steps;          // of a resumed training run
   std::vector<Bytes> peaks;                 // of each device up to the checkpoint
   std::vector<formats::BenchPoint> points;  // of a resumed sweep
-  hardware::LoadCatalogue catalogue;
+  plan::LoadContext context;
 };
 
 experiment::Kind kind_of(const experiment::Experiment& e) {
-  return experiment::bind_valid(e).kind;
+  return e.valid_values().kind;
 }
 
 std::string run_name(const experiment::Experiment& e) {
-  const experiment::ExperimentConfig config = experiment::bind_valid(e);
+  const experiment::ExperimentConfig config = e.valid_values();
   if (!config.name.empty()) return config.name;
   const std::string folder = config.model.path.filename().string();
   const std::string model = folder.empty() ? config.model.id : folder;
@@ -67,18 +67,18 @@ std::string run_name(const experiment::Experiment& e) {
 // A resumed sweep keeps its experiment, but sweep.url may be set again with the credentials, which are not recorded.
 void reconnect(experiment::Experiment& experiment, const std::vector<std::string>& sets) {
   constexpr std::string_view kUrl = "sweep.url=";
-  const std::string url = experiment::bind_valid(experiment).sweep.url;
+  const std::string url = experiment.valid_values().sweep.url;
   for (const std::string& set : sets)
     if (!set.starts_with(kUrl) || without_url_secrets(set.substr(kUrl.size())) != url) refuse_sets(set);
   experiment::apply_sets(experiment, sets);
 }
 
 void check(const Record& record) {
-  const experiment::ExperimentConfig config = experiment::bind(record.experiment);
+  const experiment::ExperimentConfig config = record.experiment.config();
   switch (config.kind) {
     case experiment::Kind::size:
       if (are_sizes_predicted(config)) {
-        planning::predicted_sizes(record.experiment, record.catalogue());
+        planning::predicted_sizes(record.experiment, *record.context());
         break;
       }
       sizing_settings(config);
@@ -118,7 +118,7 @@ void move_to(experiment::Experiment& experiment, const std::vector<std::string>&
            .fix = "remove the option, or start a new run from the checkpoint's adapter (lora.adapter)"});
   }
   experiment::apply_sets(experiment, sets);
-  experiment::train_settings(experiment::bind(experiment));
+  experiment::train_settings(experiment.config());
 }
 
 // Records a checkpoint that was written but not recorded because the process was killed in between.
@@ -201,7 +201,7 @@ event::Finished run_training(Record& record, Json info, const EventSink& sink, s
   info.update({{"software", "Meshwright"},
                {"versions", {{"Meshwright", MW_VERSION}}},
                {"experiment", record.experiment.json()}});
-  train::TrainRequest request{.settings = experiment::train_settings(experiment::bind(record.experiment)),
+  train::TrainRequest request{.settings = experiment::train_settings(record.experiment.config()),
                               .run_folder = [&] { return checkpoint_folder(record); },
                               .resume = record.checkpoint,
                               .total_steps = record.total_steps,
@@ -220,11 +220,11 @@ event::Finished run_kind(Record& record, const Json& info, const EventSink& sink
                          train::PauseGate& gate) {
   switch (kind_of(record.experiment)) {
     case experiment::Kind::size:
-      if (are_sizes_predicted(experiment::bind(record.experiment)))
-        return run_predicted_sizes(record.experiment, record.catalogue(), info, sink, stop);
-      return run_sizes(experiment::bind(record.experiment), info, sink, std::move(stop), gate);
+      if (are_sizes_predicted(record.experiment.config()))
+        return run_predicted_sizes(record.experiment, *record.context(), info, sink, stop);
+      return run_sizes(record.experiment.config(), info, sink, std::move(stop), gate);
     case experiment::Kind::serve:
-      return run_sweep({record.experiment, info, record.points, record.catalogue}, sink, std::move(stop), gate);
+      return run_sweep({record.experiment, info, record.points, record.context}, sink, std::move(stop), gate);
     case experiment::Kind::train:
       break;
   }
@@ -232,17 +232,17 @@ event::Finished run_kind(Record& record, const Json& info, const EventSink& sink
 }
 
 MemoryReport memory_report(const engine::OutOfMemory& failure, const Record& record, const std::stop_token& stop) {
-  std::optional<hardware::Catalogue> catalogue;
+  plan::PlanContextPtr context;
   try {
-    if (record.catalogue) catalogue = record.catalogue();
+    if (record.context) context = record.context();
   } catch (const Error&) {  // the report names no slowdowns then
   }
-  return report_of(failure, record.experiment, catalogue ? &*catalogue : nullptr, stop);
+  return report_of(failure, record.experiment, context.get(), stop);
 }
 
 // train.tensorboard/RUN of a training run, else empty.
 std::filesystem::path curves_folder(const Record& record) {
-  const experiment::ExperimentConfig config = experiment::bind_valid(record.experiment);
+  const experiment::ExperimentConfig config = record.experiment.valid_values();
   if (config.kind != experiment::Kind::train || config.train.tensorboard.empty()) return {};
   return config.train.tensorboard / record.run;
 }

@@ -25,7 +25,7 @@ struct JobRequest {
   // "key=value" changes for the resumed part: only mesh.*, sharding.* and target.*; for a sweep only its own sweep.url
   // with the credentials, which the record does not contain.
   std::vector<std::string> resume_sets = {};
-  hardware::LoadCatalogue catalogue = {};  // for sweeps, sizes on another target, and reports of training
+  plan::LoadContext context = {};  // for sweeps, sizes on another target, and reports of training
   std::function<void(const store::RunId&)> on_run =
       {};  // called once on the worker thread, after the run is created and before its first event
 };

@@ -21,7 +21,7 @@ train::Progress stopping_at(const std::stop_token& stop, const train::Progress& 
 ModelServer::ModelServer(const experiment::Experiment& experiment, const train::Progress& progress,
                          const std::stop_token& stop)
     : served_(load_served(experiment, stopping_at(stop, progress))),
-      chat_(experiment::chat_template(experiment::bind(experiment), served_.model.config().family)),
+      chat_(experiment::chat_template(experiment.config(), served_.model.config().family)),
       executor_(make_executor(served_)),
       loop_(std::make_unique<serve::ServingLoop>(served_.settings, *executor_, served_.queue)) {}
 

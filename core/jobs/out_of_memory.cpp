@@ -13,7 +13,7 @@ constexpr size_t kNamed = 8;
 }  // namespace
 
 MemoryReport report_of(const engine::OutOfMemory& failure, const experiment::Experiment& experiment,
-                       const hardware::Catalogue* catalogue, std::stop_token stop) {
+                       const plan::PlanContext* context, std::stop_token stop) {
   const engine::OutOfMemory::State& m = failure.moment;
   Json largest = Json::array(), fixes = Json::array();
   for (size_t i = 0; i < std::min(kNamed, m.largest.size()); ++i)
@@ -23,7 +23,7 @@ MemoryReport report_of(const engine::OutOfMemory& failure, const experiment::Exp
                        {"buffers", m.largest[i].buffers}});
   Problem problem = failure.problem();
   std::string smallest;
-  for (const planning::MemoryFix& fix : planning::memory_fixes(experiment, catalogue, std::move(stop))) {
+  for (const planning::MemoryFix& fix : planning::memory_fixes(experiment, context, std::move(stop))) {
     Json edits = Json::object();
     for (const auto& [key, value] : fix.edits) edits[key] = value;
     const lint::Fix offered = planning::fix_of(fix);

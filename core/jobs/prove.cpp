@@ -38,7 +38,7 @@ bool MeshProof::holds() const {
 }
 
 MeshProof prove(const experiment::Experiment& experiment, const ProveOptions& options, std::stop_token stop) {
-  train::Settings settings = experiment::train_settings(experiment::bind(experiment));
+  train::Settings settings = experiment::train_settings(experiment.config());
   const long steps = std::max(1L, std::min(options.steps, settings.rate.steps));
   try {
     MeshProof out;

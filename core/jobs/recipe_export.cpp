@@ -142,9 +142,9 @@ bool repaired(const recipes::RecipeInput& s, const std::string& rule) {
 
 // {category: bytes, "total", "devices": [...]} of the fullest device, as the info of a Started event has it, so that
 // the charts of a recorded run show it. Empty if the target is this machine or no plan is possible.
-Json predicted_memory(const experiment::Experiment& e, const hardware::Catalogue& catalogue) try {
+Json predicted_memory(const experiment::Experiment& e, const plan::PlanContext& context) try {
   if (!planning::planned_elsewhere(e)) return Json::object();
-  const Json planned = planning::planned_json(planning::plan_experiment(e, catalogue));
+  const Json planned = planning::planned_json(planning::plan_experiment(e, context));
   Json fullest = Json::object(), devices = Json::array();
   for (const Json& device : planned.at("devices")) {
     devices.push_back(device.at("memory"));
@@ -205,7 +205,7 @@ void check_exported(Kind kind, const experiment::ExperimentConfig& config) {
 
 experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experiment, const fs::path& templates) {
   experiment::Experiment e = experiment;
-  const experiment::ExperimentConfig given = experiment::bind_valid(e);
+  const experiment::ExperimentConfig given = e.valid_values();
   const model::Config config = experiment::model_config(given.model);
   e.set_value("export.merge", "meshwright");
   e.set_value("export.rank", 0);
@@ -233,19 +233,17 @@ experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experi
 }
 
 // How the plan's mesh lies on several slices; empty on one, and if it cannot be laid out.
-std::vector<mesh::MeshAxis> axes_over_slices(const experiment::Experiment& made,
-                                             const hardware::Catalogue& catalogue) try {
-  const plan::Request r = planning::plan_request(made, catalogue);
+std::vector<mesh::MeshAxis> axes_over_slices(const experiment::Experiment& made, const plan::PlanContext& context) try {
+  const plan::Request r = planning::plan_request(made, context);
   if (r.target.slices == 1) return {};
   return mesh::network_split(mesh::lay_out(r.mesh, r.target, r.places));
 } catch (const Error&) {
   return {};
 }
 
-recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& experiment,
-                                  const hardware::Catalogue& catalogue, const fs::path& templates, std::stop_token stop,
-                                  const data::Progress& progress) {
-  const experiment::ExperimentConfig config = experiment::bind(experiment);
+recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& experiment, const plan::PlanContext& context,
+                                  const fs::path& templates, std::stop_token stop, const data::Progress& progress) {
+  const experiment::ExperimentConfig config = experiment.config();
   check_exported(kind, config);
   recipes::RecipeInput s{.kind = kind, .name = config.name, .model = experiment::model_config(config.model)};
   s.model_id = config.model.id;
@@ -274,12 +272,12 @@ recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& exper
     add_rows(config, s, std::move(stop), progress);
   }
   const experiment::Experiment made = as_recipe(kind, experiment, templates);
-  if (s.mesh.axes.empty() && config.target.id != "cpu") s.mesh = planning::planned_mesh(made, catalogue);
+  if (s.mesh.axes.empty() && config.target.id != "cpu") s.mesh = planning::planned_mesh(made, context);
   if (recipes::is_training(kind)) {
-    s.predicted = predicted_memory(made, catalogue);
-    s.slices = axes_over_slices(made, catalogue);
+    s.predicted = predicted_memory(made, context);
+    s.slices = axes_over_slices(made, context);
   }
-  for (const planning::Diagnostic& d : planning::diagnose(made, catalogue).beyond_the_document())
+  for (const planning::Diagnostic& d : planning::diagnose(made, context).beyond_the_document())
     if (d.problem.severity != Severity::info && !repaired(s, d.problem.id))
       s.remarks.push_back(d.problem.id + ": " + to_text(d.problem));
   return s;

@@ -6,7 +6,7 @@
 
 #include "core/data/dataset/dataset.h"
 #include "core/experiment/experiment.h"
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/recipes/recipe.h"
 
 namespace mw::jobs {
@@ -20,7 +20,7 @@ experiment::Experiment as_recipe(recipes::Kind kind, const experiment::Experimen
 // Throws the first error of validate(), an Error that names the key of an invalid model, and the Errors of reading the
 // data.
 recipes::RecipeInput recipe_input(recipes::Kind kind, const experiment::Experiment& experiment,
-                                  const hardware::Catalogue& catalogue, const std::filesystem::path& templates,
+                                  const plan::PlanContext& context, const std::filesystem::path& templates,
                                   std::stop_token stop = {}, const data::Progress& progress = {});
 
 }  // namespace mw::jobs

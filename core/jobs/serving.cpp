@@ -48,7 +48,7 @@ std::string served_name(const experiment::ModelSection& model) {
 }  // namespace
 
 ServedModel load_served(const experiment::Experiment& e, const train::Progress& progress) {
-  const experiment::ExperimentConfig config = experiment::bind(e);
+  const experiment::ExperimentConfig config = e.config();
   experiment::check_target(config);
   train::ModelSettings model = experiment::model_settings(config);
   model.capacity = model.capacity * model.mesh.devices();  // one device with all cores gives the same results

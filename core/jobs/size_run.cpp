@@ -197,12 +197,12 @@ event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info,
   return finished;
 }
 
-event::Finished run_predicted_sizes(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+event::Finished run_predicted_sizes(const experiment::Experiment& experiment, const plan::PlanContext& context,
                                     Json info, const EventSink& sink, const std::stop_token& stop) {
   const auto start_time = Clock::now();
   const auto emit = [&](auto body) { sink({seconds_since(start_time), std::move(body)}); };
   emit(event::StateChanged{RunState::running});
-  const planning::PredictedSizes sizes = planning::predicted_sizes(experiment, catalogue);
+  const planning::PredictedSizes sizes = planning::predicted_sizes(experiment, context);
   std::vector<serve::Workload> workloads;
   std::vector<std::int64_t> batches;
   for (const planning::SizeCase& each : sizes.cases) {

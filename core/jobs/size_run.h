@@ -7,7 +7,7 @@
 #include "core/base/event.h"
 #include "core/experiment/config.h"
 #include "core/experiment/experiment.h"
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/serve/load/sizing.h"
 #include "core/train/trainer.h"
 
@@ -26,7 +26,7 @@ event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info,
 
 // The same for another target: its points have predicted times and memory, with and without LoRA adapters. Takes well
 // under a second.
-event::Finished run_predicted_sizes(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+event::Finished run_predicted_sizes(const experiment::Experiment& experiment, const plan::PlanContext& context,
                                     Json info, const EventSink& sink, const std::stop_token& stop);
 
 }  // namespace mw::jobs

@@ -29,17 +29,17 @@ std::string replicas_text(const experiment::SweepSection& sweep) {
   return "; " + std::to_string(sweep.replicas) + " replicas, routing " + std::string(to_string(sweep.routing));
 }
 
-BackendParts model_parts(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
-  const plan::Request request = planning::plan_request(e, catalogue);
-  planning::require_runnable(e, catalogue, request, plan::predict(request));
+BackendParts model_parts(const experiment::Experiment& e, const plan::PlanContext& context) {
+  const plan::Request request = planning::plan_request(e, context);
+  planning::require_runnable(e, context, request, plan::predict(request));
   const plan::ServeStepModel::Kv kv = plan::ServeStepModel(request).kv();
   BackendParts parts;
-  const experiment::ExperimentConfig config = experiment::bind(e);
+  const experiment::ExperimentConfig config = e.config();
   parts.backend =
       serve::make_cost_model_backend(request, experiment::scheduler_settings(config.serve), replicas_of(config.sweep));
   parts.conditions["stack"] = model::to_string(request.stack);
   const plan::WorkSize size = plan::work_size(request);
-  const plan::Calibration calibration = planning::calibration_in_force(catalogue);
+  const plan::Calibration& calibration = plan::calibration_of(context);
   const std::string chip = request.target.chip.id;
   parts.intervals = [calibration, chip, size, stack = request.stack](const formats::BenchPoint& point) {
     plan::WorkSize of_point = size;
@@ -108,7 +108,7 @@ BackendParts calibrated_parts(const experiment::Experiment& e, const EmitBody& e
   for (const serve::TimedStep& step : steps) seconds += step.seconds;
   const serve::MeasuredStepModel model = serve::MeasuredStepModel(steps).scaled_to(steps);
   BackendParts parts;
-  const experiment::SweepSection sweep = experiment::bind(e).sweep;
+  const experiment::SweepSection sweep = e.config().sweep;
   parts.backend = serve::make_simulated_backend(std::make_unique<serve::MeasuredExecutor>(model, network.config()),
                                                 served.settings, {}, replicas_of(sweep));
   parts.conditions["kv_dtype"] = "f32";
@@ -154,8 +154,8 @@ BackendParts http_parts(const experiment::ExperimentConfig& config) {
 
 }  // namespace
 
-BackendParts make_backend(const experiment::Experiment& e, const hardware::Catalogue& catalogue, const EmitBody& emit) {
-  const experiment::ExperimentConfig config = experiment::bind(e);
+BackendParts make_backend(const experiment::Experiment& e, const plan::PlanContext& context, const EmitBody& emit) {
+  const experiment::ExperimentConfig config = e.config();
   switch (experiment::sweep_backend(config)) {
     case experiment::SweepBackend::engine:
       return engine_parts(e, emit);
@@ -164,7 +164,7 @@ BackendParts make_backend(const experiment::Experiment& e, const hardware::Catal
     case experiment::SweepBackend::model:
       break;
   }
-  return config.target.id == "cpu" ? calibrated_parts(e, emit) : model_parts(e, catalogue);
+  return config.target.id == "cpu" ? calibrated_parts(e, emit) : model_parts(e, context);
 }
 
 }  // namespace mw::jobs

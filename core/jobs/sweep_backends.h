@@ -11,8 +11,8 @@
 #include "core/base/event.h"
 #include "core/experiment/experiment.h"
 #include "core/formats/results/bench_result.h"
-#include "core/hardware/catalogue.h"
 #include "core/plan/calibration/intervals.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/serve/load/sweep.h"
 
 namespace mw::jobs {
@@ -27,7 +27,7 @@ struct BackendParts {
 using EmitBody = std::function<void(std::variant<event::Progress, event::Memory, event::Log>)>;
 
 // Throws Error for a missing server or model, or a model that does not fit into memory.
-BackendParts make_backend(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+BackendParts make_backend(const experiment::Experiment& experiment, const plan::PlanContext& context,
                           const EmitBody& emit);
 
 }  // namespace mw::jobs

@@ -24,7 +24,7 @@ bool has_rates(const serve::SweepSettings& settings) {
 
 // Points are found by position, so that lengths and rates are ascending and without repetitions.
 serve::SweepSettings envelope_settings(const experiment::Experiment& e) {
-  serve::SweepSettings settings = experiment::sweep_settings(experiment::bind(e));
+  serve::SweepSettings settings = experiment::sweep_settings(e.config());
   if (!has_rates(settings))
     throw Error({.id = "ENVELOPE",
                  .message = "an envelope compares meshes by request rate",
@@ -77,21 +77,21 @@ struct Servers {
   int replicas = 1;
 };
 std::vector<Servers> servers_of(const experiment::Experiment& e, const plan::Request& request,
-                                const hardware::Catalogue& catalogue) {
+                                const plan::PlanContext& context) {
   std::vector<Servers> out{{request, 1}};
-  const std::vector<std::string> ids = catalogue.target_ids();
+  const std::vector<std::string> ids = context.catalogue.target_ids();
   const int devices = request.target.devices();
   for (int replicas = 2; replicas <= devices; ++replicas) {
     if (devices % replicas != 0) continue;
     const auto id = std::find_if(ids.begin(), ids.end(), [&](const std::string& t) {
-      const hardware::Target target = catalogue.target(t);
+      const hardware::Target target = context.catalogue.target(t);
       return target.chip.id == request.target.chip.id && target.devices() * replicas == devices;
     });
     if (id == ids.end()) continue;
     experiment::Experiment smaller = e;
     smaller.set_value("target.id", *id);
     for (const mesh::MeshAxis& axis : request.mesh.axes) smaller.erase("mesh." + axis.name);
-    Servers servers{planning::plan_request(smaller, catalogue), replicas};
+    Servers servers{planning::plan_request(smaller, context), replicas};
     servers.request.mesh = request.mesh;  // names the axes of its legal meshes
     out.push_back(std::move(servers));
   }
@@ -103,9 +103,9 @@ struct Candidate {
   EnvelopeMesh mesh;
 };
 std::vector<Candidate> candidates_of(const experiment::Experiment& e, const plan::Request& request,
-                                     const serve::SchedulerSettings& scheduler, const hardware::Catalogue& catalogue) {
+                                     const serve::SchedulerSettings& scheduler, const plan::PlanContext& context) {
   std::vector<Candidate> out;
-  for (const Servers& servers : servers_of(e, request, catalogue))
+  for (const Servers& servers : servers_of(e, request, context))
     for (const mesh::Mesh& mesh : plan::legal_meshes(servers.request)) {
       plan::Request one = on_mesh(servers.request, mesh);
       EnvelopeMesh entry{.mesh = mesh,
@@ -141,8 +141,8 @@ std::unique_ptr<serve::LoadBackend> backend_of(const Candidate& c, const serve::
                                         {.count = c.mesh.replicas, .routing = serve::Routing::round_robin});
 }
 
-plan::Request request_of(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
-  const hardware::Target target = catalogue.target(experiment::bind(e).target.id);
+plan::Request request_of(const experiment::Experiment& e, const plan::PlanContext& context) {
+  const hardware::Target target = context.catalogue.target(e.config().target.id);
   if (target.chip.vendor == hardware::Vendor::cpu)
     throw Error({.id = "TARGET",
                  .message = "meshes of this machine are virtual and do not serve",
@@ -150,7 +150,7 @@ plan::Request request_of(const experiment::Experiment& e, const hardware::Catalo
                  .found = target.id,
                  .expected = "a TPU slice or GPUs, such as v6e-8 or 8xh100",
                  .fix = "set target.id, e.g. --set target.id=v6e-8"});
-  return planning::plan_request(e, catalogue);
+  return planning::plan_request(e, context);
 }
 
 using Differences = std::vector<double>;  // of two meshes, by repeat
@@ -293,12 +293,11 @@ const formats::BenchPoint& EnvelopeRuns::point(size_t mesh, size_t len, size_t r
   return points[mesh][(len * rates.size() + rate) * static_cast<size_t>(repeats) + static_cast<size_t>(repeat)];
 }
 
-EnvelopePlan envelope_plan(const experiment::Experiment& given, const hardware::Catalogue& catalogue) {
+EnvelopePlan envelope_plan(const experiment::Experiment& given, const plan::PlanContext& context) {
   const experiment::Experiment e = served(given);
-  const plan::Request request = request_of(e, catalogue);
+  const plan::Request request = request_of(e, context);
   const serve::SweepSettings settings = envelope_settings(e);
-  const auto candidates =
-      candidates_of(e, request, experiment::scheduler_settings(experiment::bind(e).serve), catalogue);
+  const auto candidates = candidates_of(e, request, experiment::scheduler_settings(e.config().serve), context);
   require_one_that_fits(candidates);
   return {.repeats = settings.repeats,
           .requests = settings.fewest_prompts(),
@@ -314,13 +313,13 @@ std::string envelope_note(const EnvelopePlan& plan) {
          serve::percentile_text(99, plan.requests) + ".";
 }
 
-EnvelopeRuns simulate_envelope(const experiment::Experiment& given, const hardware::Catalogue& catalogue,
+EnvelopeRuns simulate_envelope(const experiment::Experiment& given, const plan::PlanContext& context,
                                const EnvelopeProgress& progress, const std::stop_token& stop) {
   const experiment::Experiment e = served(given);
-  const plan::Request request = request_of(e, catalogue);
+  const plan::Request request = request_of(e, context);
   const serve::SweepSettings settings = envelope_settings(e);
-  const serve::SchedulerSettings scheduler = experiment::scheduler_settings(experiment::bind(e).serve);
-  const std::vector<Candidate> candidates = candidates_of(e, request, scheduler, catalogue);
+  const serve::SchedulerSettings scheduler = experiment::scheduler_settings(e.config().serve);
+  const std::vector<Candidate> candidates = candidates_of(e, request, scheduler, context);
   require_one_that_fits(candidates);
   EnvelopeRuns runs{.target = request.target.id,
                     .meshes = meshes_of(candidates),

@@ -11,8 +11,8 @@
 #include "core/base/json.h"
 #include "core/experiment/experiment.h"
 #include "core/formats/results/bench_result.h"
-#include "core/hardware/catalogue.h"
 #include "core/mesh/layout/mesh.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/serve/load/confidence.h"
 
 namespace mw::jobs {
@@ -49,13 +49,13 @@ struct EnvelopePlan {
   std::vector<EnvelopeMesh> meshes;
 };
 // Throws Error for this machine as the target, and for a load without request rates.
-EnvelopePlan envelope_plan(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
+EnvelopePlan envelope_plan(const experiment::Experiment& experiment, const plan::PlanContext& context);
 // "2 of 3 meshes and replicas of v6e-8, each load 5 times. p99 of 30 requests ...": to be shown before the sweep.
 std::string envelope_note(const EnvelopePlan& plan);
 
 using EnvelopeProgress = std::function<void(const std::string& phase, long done, long total)>;
 // Throws cancelled() after a stop.
-EnvelopeRuns simulate_envelope(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+EnvelopeRuns simulate_envelope(const experiment::Experiment& experiment, const plan::PlanContext& context,
                                const EnvelopeProgress& progress, const std::stop_token& stop);
 
 struct EnvelopePoint {

@@ -46,11 +46,12 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
   const auto emit = [&](auto body) { sink({seconds_since(start_time), std::move(body)}); };
   emit(event::StateChanged{RunState::running});
   const experiment::Experiment& e = request.experiment;
-  const experiment::ExperimentConfig config = experiment::bind(e);
+  const experiment::ExperimentConfig config = e.config();
   const serve::SweepSettings settings = experiment::sweep_settings(config);
-  const hardware::Catalogue catalogue = request.catalogue();
-  formats::BenchSet facts = experiment::sweep_facts(config, catalogue);
-  BackendParts parts = make_backend(e, catalogue, [&](auto body) { std::visit(emit, std::move(body)); });
+  const plan::PlanContextPtr loaded = request.context();
+  const plan::PlanContext& context = *loaded;
+  formats::BenchSet facts = experiment::sweep_facts(config, context.catalogue);
+  BackendParts parts = make_backend(e, context, [&](auto body) { std::visit(emit, std::move(body)); });
   for (const auto& [key, value] : parts.conditions) facts.conditions[key] = value;
   parts.notes.push_back(serve::percentile_text(99, settings.fewest_prompts()));
   const auto points = static_cast<long>(rates_of(settings).size() * settings.input_lens.size()) * settings.repeats;

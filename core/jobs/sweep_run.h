@@ -9,7 +9,7 @@
 
 #include "core/base/event.h"
 #include "core/experiment/sweep_settings.h"
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/serve/load/sweep.h"
 #include "core/train/trainer.h"
 
@@ -19,7 +19,7 @@ struct SweepRequest {
   experiment::Experiment experiment;
   Json info;                                // run, name
   std::vector<formats::BenchPoint> done{};  // finished points of a resumed sweep; not repeated
-  hardware::LoadCatalogue catalogue;
+  plan::LoadContext context;
 };
 event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, std::stop_token stop,
                           train::PauseGate& gate);

@@ -153,7 +153,7 @@ std::filesystem::path tuned_model_of(const store::Store& store, const store::Run
 
 TokenLosses token_losses(const experiment::Experiment& experiment, const std::filesystem::path& tuned,
                          const std::vector<int>& ids, const std::stop_token& stop) {
-  const experiment::ExperimentConfig config = experiment::bind(experiment);
+  const experiment::ExperimentConfig config = experiment.config();
   train::ModelSettings settings = experiment::model_settings(config);
   settings.use = engine::NetworkUse::inference;
   settings.capacity = settings.capacity * settings.mesh.devices();

@@ -232,13 +232,13 @@ class Tuning {
   // Checks every trial before the first one starts.
   void prepare() {
     const TuneOptions& options = report_.options;
-    const experiment::ExperimentConfig config = experiment::bind(base_);
+    const experiment::ExperimentConfig config = base_.config();
     if (config.kind != experiment::Kind::train)
       refuse_tuning("only training runs are tuned", "kind", std::string(to_string(config.kind)), "train");
     check_metric(options, config);
     for (std::vector<std::string>& sets : tune_trials(options)) {
       report_.trials.push_back({.sets = sets});
-      const experiment::ExperimentConfig trial = experiment::bind(experiment_of(report_.trials.size() - 1));
+      const experiment::ExperimentConfig trial = experiment_of(report_.trials.size() - 1).config();
       experiment::require_weights(experiment::train_settings(trial).model);
       planned_steps_.push_back(trial.train.epochs > 0 ? 0 : trial.train.rate.steps);
       rungs_.push_back(options.method == TuneMethod::halving
@@ -274,7 +274,7 @@ class Tuning {
     const bool is_last = rung + 1 == rungs_[index].size();
     const long until = is_last ? kEnd : rungs_[index][rung];
     const experiment::Experiment e = experiment_of(index);
-    const std::string marker = last_metric_of_evaluation(report_.options, experiment::bind(e));
+    const std::string marker = last_metric_of_evaluation(report_.options, e.config());
     if (!has_reached(trial, until, marker)) make_steps(index, until, marker);
     read_result(trial, until);
   }
@@ -297,7 +297,7 @@ class Tuning {
     std::stop_source own;
     const std::stop_callback chained(stop_, [&] { own.request_stop(); });
     JobRequest request{.experiment = e, .runs_folder = request_.runs_folder, .resume = std::nullopt};
-    request.catalogue = request_.catalogue;
+    request.context = request_.context;
     if (!trial.run.empty()) request.resume = trial.run;
     request.on_run = [&](const store::RunId& run) {
       trial.run = run;

@@ -15,7 +15,7 @@
 #include "core/base/enum_names.h"
 #include "core/base/event.h"
 #include "core/experiment/experiment.h"
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/store/store.h"
 
 namespace mw::jobs {
@@ -76,7 +76,7 @@ struct TuneRequest {
   experiment::Experiment experiment;    // ignored by a resume
   TuneOptions options;                  // ignored by a resume
   std::optional<std::string> resume{};  // id of an earlier tuning
-  hardware::LoadCatalogue catalogue{};
+  plan::LoadContext context{};
   std::function<void(const std::string& id)> on_id{};  // before the first run
   std::function<void(const TuneProgress&)> on_progress{};
 };

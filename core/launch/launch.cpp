@@ -88,7 +88,7 @@ std::vector<std::string> default_fetch(recipes::Kind recipe) {
 
 }  // namespace
 
-LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& catalogue, const EventSink& sink,
+LaunchResult launch(const LaunchRequest& request, const plan::PlanContext& context, const EventSink& sink,
                     const StopTokens& stops) {
   check_text(request.command, "--command");
   check_text(request.folder, "--dir");
@@ -104,7 +104,7 @@ LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& cat
   check_no_credentials(request.target.command, "--on");
   const CombinedStopToken stop(stops.detach, stops.cancel);  // both stop the launch before the job is started
   const recipes::RecipeInput subject =
-      jobs::recipe_input(request.recipe, request.experiment, catalogue, request.resources / "recipes", stop.token());
+      jobs::recipe_input(request.recipe, request.experiment, context, request.resources / "recipes", stop.token());
   recipes::recipe_files(subject,
                         request.resources / "recipes");  // throws before anything is created
   LaunchRecord record{.target = request.target,
@@ -163,7 +163,7 @@ std::optional<MergeOffer> merge_offer(const store::Store& store, const store::Ru
   if (best && is_file(*best / "adapter_config.json")) adapters.push_back(*best);  // of a run of this program
   for (const fs::path& at : adapters) {
     if (!is_folder(at)) continue;
-    const fs::path base = experiment::bind_valid(store.experiment(run)).model.path;
+    const fs::path base = store.experiment(run).valid_values().model.path;
     MergeOffer offer{base.empty() ? base : fs::absolute(base), fs::absolute(at), fs::absolute(folder / "merged")};
     if (const auto last = train::latest_checkpoint(folder); best && at == *best && last != best)
       offer.last = fs::absolute(*last);

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "core/hardware/catalogue.h"
 #include "core/import/external_run.h"
 #include "core/launch/remote_call.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/recipes/recipe.h"
 
 namespace mw::launch {
@@ -61,7 +61,7 @@ struct LaunchResult {
 
 // Throws for bad input (recipe, target, folder, no Python) before it creates a run. A failure before the job is started
 // ends the run as failed; later failures (LAUNCH-LOST, fetching) throw and leave the run open.
-LaunchResult launch(const LaunchRequest& request, const hardware::Catalogue& catalogue, const EventSink& sink,
+LaunchResult launch(const LaunchRequest& request, const plan::PlanContext& context, const EventSink& sink,
                     const StopTokens& stops);
 
 // An open run that was launched by any process.

@@ -3,9 +3,9 @@
 
 namespace mw::launch {
 
-LaunchJob::LaunchJob(LaunchRequest request, hardware::LoadCatalogue catalogue, EventSink sink)
-    : LaunchJob([request = std::move(request), catalogue = std::move(catalogue),
-                 sink = std::move(sink)](const StopTokens& stops) { launch(request, catalogue(), sink, stops); }) {}
+LaunchJob::LaunchJob(LaunchRequest request, plan::LoadContext context, EventSink sink)
+    : LaunchJob([request = std::move(request), context = std::move(context),
+                 sink = std::move(sink)](const StopTokens& stops) { launch(request, *context(), sink, stops); }) {}
 
 LaunchJob::LaunchJob(ReattachRequest again, EventSink sink)
     : LaunchJob([again = std::move(again), sink = std::move(sink)](const StopTokens& stops) {

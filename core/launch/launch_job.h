@@ -15,7 +15,7 @@ namespace mw::launch {
 
 class LaunchJob {
  public:
-  LaunchJob(LaunchRequest request, hardware::LoadCatalogue catalogue, EventSink sink);
+  LaunchJob(LaunchRequest request, plan::LoadContext context, EventSink sink);
   LaunchJob(ReattachRequest again, EventSink sink);
   LaunchJob(importing::FollowRequest follow, EventSink sink);  // cancel() and detach() both end the record
   ~LaunchJob() { detach(); }                                   // and joins

@@ -264,7 +264,7 @@ Config gemma3n(const char* id, int mlp_dim, int layers, int shared) {
   return c;
 }
 
-const std::vector<Config>& catalogue() {
+const std::vector<Config>& context() {
   static const std::vector<Config> kModels{
       gemma2("gemma2-2b", 2304, 9216, 26, {8, 4, 256}, 256),
       // mlp_dim 14336 as in transformers and google-deepmind/gemma; Tunix has 28672.
@@ -312,12 +312,12 @@ const std::vector<Config>& catalogue() {
 
 std::vector<std::string> catalogue_ids() {
   std::vector<std::string> ids;
-  for (const Config& config : catalogue()) ids.push_back(config.id);
+  for (const Config& config : context()) ids.push_back(config.id);
   return ids;
 }
 
 Config catalogue_config(std::string_view id) {
-  for (const Config& config : catalogue())
+  for (const Config& config : context())
     if (config.id == id) return config;
   throw Error({.id = "MODEL-ID",
                .message = "unknown model",

@@ -60,12 +60,12 @@ bool is_never_fitted(const AccuracyRow& row) {
 
 class Predictor {
  public:
-  Predictor(const AccuracyInput& input, const hardware::Catalogue& catalogue, const std::stop_token& stop)
-      : input_(input), catalogue_(catalogue), stop_(stop), calibration_(calibration_in_force(catalogue)) {}
+  Predictor(const AccuracyInput& input, const plan::PlanContext& context, const std::stop_token& stop)
+      : input_(input), context_(context), stop_(stop), calibration_(plan::calibration_of(context)) {}
 
   AccuracyReport run() {
     const plan::Measurements measured =
-        plan::read_measurements(input_.resources / "hardware" / "measurements.json", catalogue_);
+        plan::read_measurements(input_.resources / "hardware" / "measurements.json", context_.catalogue);
     for (const plan::Measurement& m : measured.rows)
       if (is_needed(plan::kind_of(m.what))) add(m);
     const Json sets = read_json(input_.resources / "results" / "paper-2605.25645.json").at("sets");
@@ -168,7 +168,7 @@ class Predictor {
     for (const double rate : rates) {
       if (!std::isnan(cell.request_rate) && rate != cell.request_rate) continue;
       if (std::isnan(cell.request_rate) && !std::isinf(rate)) continue;
-      const BenchPoint p = simulated_point(e, {rate, cell.input_len}, catalogue_, Queueing::as_offered, stop_);
+      const BenchPoint p = simulated_point(e, {rate, cell.input_len}, context_, Queueing::as_offered, stop_);
       if (p.output_throughput > best.output_throughput) best = p;
     }
     if (best.output_throughput == 0)
@@ -183,8 +183,8 @@ class Predictor {
   void add_cells(const formats::BenchSet& cells) {
     const fs::path file = input_.resources / "examples" / ("paper-serve-" + cells.target + ".json");
     const experiment::Experiment shipped = experiment::Experiment::load(file);
-    const std::vector<double> rates = experiment::sweep_settings(experiment::bind(shipped)).request_rates;
-    plan::WorkSize size = plan::work_size(plan_request(shipped, catalogue_));
+    const std::vector<double> rates = experiment::sweep_settings(shipped.config()).request_rates;
+    plan::WorkSize size = plan::work_size(plan_request(shipped, context_));
     for (const BenchPoint& cell : cells.points) {
       check_stop();
       std::optional<BenchPoint> simulated;
@@ -199,11 +199,11 @@ class Predictor {
                               ", " + unit,
                         .kind = kind,
                         .stack = cells.condition("stack"),
-                        .chip = catalogue_.target(cells.target).chip.id,
+                        .chip = context_.catalogue.target(cells.target).chip.id,
                         .target = cells.target,
                         .model = cells.model,
                         .unit = unit,
-                        .vendor = catalogue_.target(cells.target).chip.vendor,
+                        .vendor = context_.catalogue.target(cells.target).chip.vendor,
                         .measured = measured,
                         .is_rate = rate != nullptr,
                         .source = cells.source,
@@ -332,7 +332,7 @@ class Predictor {
   }
 
   const AccuracyInput& input_;
-  const hardware::Catalogue& catalogue_;
+  const plan::PlanContext& context_;
   const std::stop_token& stop_;
   plan::Calibration calibration_;
   RowSimulator simulator_;
@@ -356,8 +356,8 @@ std::vector<plan::RowError> errors_for_intervals(const std::vector<AccuracyRow>&
   return out;
 }
 
-AccuracyReport accuracy(const AccuracyInput& input, const hardware::Catalogue& catalogue, const std::stop_token& stop) {
-  return Predictor(input, catalogue, stop).run();
+AccuracyReport accuracy(const AccuracyInput& input, const plan::PlanContext& context, const std::stop_token& stop) {
+  return Predictor(input, context, stop).run();
 }
 
 }  // namespace mw::planning

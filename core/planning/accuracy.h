@@ -8,6 +8,7 @@
 #include "core/base/json.h"
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/calibration/intervals.h"
+#include "core/plan/calibration/plan_context.h"
 
 namespace mw::planning {
 
@@ -87,8 +88,7 @@ struct AccuracyInput {
 };
 // Uses the calibration in force of the catalogue. A row whose prediction throws is refused. Throws Error MEASUREMENT
 // for an invalid file, ACCURACY if no row passes the filter, and cancelled() when stopped.
-AccuracyReport accuracy(const AccuracyInput& input, const hardware::Catalogue& catalogue,
-                        const std::stop_token& stop = {});
+AccuracyReport accuracy(const AccuracyInput& input, const plan::PlanContext& context, const std::stop_token& stop = {});
 
 // Of the counted rows that are predicted and have intervals. Memory has no factors, so that all its rows are held out.
 std::vector<plan::RowError> errors_for_intervals(const std::vector<AccuracyRow>& rows);

@@ -31,12 +31,12 @@ std::string source_text(const CalibrationRequest& request) {
 
 class Reader {
  public:
-  Reader(const CalibrationRequest& request, const hardware::Catalogue& catalogue, std::vector<Problem>& problems)
-      : request_(request), catalogue_(catalogue), problems_(problems) {}
+  Reader(const CalibrationRequest& request, const plan::PlanContext& context, std::vector<Problem>& problems)
+      : request_(request), context_(context), problems_(problems) {}
 
   std::vector<plan::Measurement> rows() {
     for (const fs::path& file : request_.files) try {
-        plan::Measurements read = plan::read_measurements(file, catalogue_, plan::BadRows::collected);
+        plan::Measurements read = plan::read_measurements(file, context_.catalogue, plan::BadRows::collected);
         for (Problem& p : read.problems) problems_.push_back(with_file(std::move(p), file));
         for (plan::Measurement& m : read.rows) add(std::move(m), file.string());
       } catch (const Error& e) {
@@ -54,7 +54,7 @@ class Reader {
  private:
   void read_run(const store::Store& store, const store::RunId& run) {
     try {
-      add(measured_run(store, run, catalogue_), run);
+      add(measured_run(store, run, context_), run);
     } catch (const Error& e) {
       problems_.push_back(e.problem());
     }
@@ -71,7 +71,7 @@ class Reader {
   }
 
   const CalibrationRequest& request_;
-  const hardware::Catalogue& catalogue_;
+  const plan::PlanContext& context_;
   std::vector<Problem>& problems_;
   std::set<std::string> ids_;
   std::vector<plan::Measurement> rows_;
@@ -92,8 +92,7 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-plan::Measurement measured_run(const store::Store& store, const store::RunId& run,
-                               const hardware::Catalogue& catalogue) {
+plan::Measurement measured_run(const store::Store& store, const store::RunId& run, const plan::PlanContext& context) {
   const auto row = store.find(run);
   if (!row)
     throw Error(
@@ -111,7 +110,7 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
   m.what = plan::MeasuredQuantity::real_tokens_per_second;
   m.unit = "tokens/s without padding";
   m.value = median(steps);
-  m.request = plan_request(store.experiment(run), catalogue);
+  m.request = plan_request(store.experiment(run), context);
   if (m.request.target.chip.vendor != hardware::Vendor::cpu || m.request.work != plan::Work::train)
     throw Error({.id = "CALIBRATION",
                  .message = "calibration accepts only training runs of this machine",
@@ -133,14 +132,14 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
   return m;
 }
 
-CalibrationResult calibrate(const CalibrationRequest& request, const hardware::Catalogue& catalogue,
+CalibrationResult calibrate(const CalibrationRequest& request, const plan::PlanContext& context,
                             const plan::FitProgress& progress, std::stop_token stop) {
   CalibrationResult out;
   try {
     plan::ProposalInput input;
-    input.rows = Reader(request, catalogue, out.problems).rows();
-    input.published = plan::read_measurements(request.published, catalogue).rows;
-    input.in_force = calibration_in_force(catalogue);
+    input.rows = Reader(request, context, out.problems).rows();
+    input.published = plan::read_measurements(request.published, context.catalogue).rows;
+    input.in_force = plan::calibration_of(context);
     input.basis = {request.date, source_text(request), plan::CalibrationAuthor::user};
     if (!request.names.empty()) input.options.names = input.options.serving = request.names;
     plan::Proposal proposal = plan::propose(std::move(input), progress, std::move(stop));
@@ -173,11 +172,6 @@ std::vector<plan::Efficiencies::Named> fittable_efficiencies() {
   for (const auto& n : plan::Efficiencies::names())
     if (plan::can_fit(n.name)) out.push_back(n);
   return out;
-}
-
-plan::Calibration calibration_in_force(const hardware::Catalogue& catalogue) {
-  if (!path_exists(catalogue.calibration())) return {};
-  return plan::read_calibration(catalogue.calibration());
 }
 
 std::string today_utc() {

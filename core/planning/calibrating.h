@@ -3,6 +3,7 @@
 // proposal. Writes no files. Thread-safe.
 #pragma once
 #include "core/plan/calibration/calibration_file.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/store/store.h"
 
 namespace mw::planning {
@@ -23,19 +24,17 @@ struct CalibrationResult {
 };
 
 // `catalogue` contains the current calibration. Reports errors as problems; throws only cancelled().
-CalibrationResult calibrate(const CalibrationRequest& request, const hardware::Catalogue& catalogue,
+CalibrationResult calibrate(const CalibrationRequest& request, const plan::PlanContext& context,
                             const plan::FitProgress& progress = {}, std::stop_token stop = {});
 
 // Returns the median real tokens per second over all steps but the first, with the planner's request for the run's
 // experiment at its mean row length. Throws RUN-UNKNOWN, or CALIBRATION for a run that is not a training run or has
 // fewer than three steps.
-plan::Measurement measured_run(const store::Store& store, const store::RunId& run,
-                               const hardware::Catalogue& catalogue);
+plan::Measurement measured_run(const store::Store& store, const store::RunId& run, const plan::PlanContext& context);
 // Returns the runs of the store that are usable for calibration, newest first.
 std::vector<store::RunRow> measured_runs(const std::filesystem::path& runs_folder);
 // Returns the efficiencies of the step time model that can be fitted, with their help texts.
 std::vector<plan::Efficiencies::Named> fittable_efficiencies();
-plan::Calibration calibration_in_force(const hardware::Catalogue& catalogue);  // without factors if there is no file
 std::string today_utc();
 
 std::string error_text(double error);  // "+12.3 %": prediction relative to measurement; + is too slow or too large

@@ -56,9 +56,9 @@ std::vector<ChangedValue> changes(const experiment::Experiment& document, const 
 }
 
 std::optional<CarriedAssumptions::Other> other_experiment(const experiment::Experiment& moved,
-                                                          const hardware::Catalogue& catalogue) {
+                                                          const plan::PlanContext& context) {
   constexpr int kMostFiles = 64;
-  const experiment::ExperimentConfig config = experiment::bind_valid(moved);
+  const experiment::ExperimentConfig& config = moved.valid_values();
   std::vector<std::filesystem::path> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(moved.folder(), error))
@@ -67,12 +67,12 @@ std::optional<CarriedAssumptions::Other> other_experiment(const experiment::Expe
   for (const std::filesystem::path& file : files) {
     try {
       const experiment::Experiment e = experiment::Experiment::load(file);
-      const experiment::ExperimentConfig there = experiment::bind(e);
+      const experiment::ExperimentConfig& there = e.config();
       if (there.kind != config.kind || there.target.id != config.target.id || there.model.id != config.model.id ||
           there.model.path != config.model.path)
         continue;
       return CarriedAssumptions::Other{.file = file,
-                                       .seconds = plan::predict(plan_request(e, catalogue)).step.seconds.value,
+                                       .seconds = plan::predict(plan_request(e, context)).step.seconds.value,
                                        .differs = differences(keys_of(config.kind), moved, e)};
     } catch (const Error&) {
       continue;  // not an experiment, or one that cannot be planned
@@ -100,9 +100,9 @@ Json changed_json(const std::vector<ChangedValue>& all) {
 }  // namespace
 
 CarriedAssumptions carried_assumptions(const experiment::Experiment& document, const experiment::Experiment& moved,
-                                       const hardware::Catalogue& catalogue) {
-  const experiment::ExperimentConfig config = experiment::bind_valid(moved);
-  CarriedAssumptions out{.from = experiment::bind_valid(document).target.id,
+                                       const plan::PlanContext& context) {
+  const experiment::ExperimentConfig& config = moved.valid_values();
+  CarriedAssumptions out{.from = document.valid_values().target.id,
                          .to = config.target.id,
                          .kept = {},
                          .changed = changes(document, moved),
@@ -111,7 +111,7 @@ CarriedAssumptions carried_assumptions(const experiment::Experiment& document, c
     const Json value = moved.value(key);
     if (document.has(key) && document.value(key) == value) out.kept.push_back({key, value});
   }
-  if (!moved.folder().empty()) out.other = other_experiment(moved, catalogue);
+  if (!moved.folder().empty()) out.other = other_experiment(moved, context);
   return out;
 }
 

@@ -13,11 +13,11 @@ using experiment::Kind;
 
 // The experiment as one that serves on its serve.target.
 experiment::Experiment as_served(const experiment::Experiment& e, const experiment::ExperimentConfig& config,
-                                 const hardware::Catalogue& catalogue) {
+                                 const plan::PlanContext& context) {
   if (config.kind == Kind::serve) return e;
   experiment::Experiment out = e;
   out.set_value("kind", "serve");
-  retarget(out, config.serve.target, catalogue);
+  retarget(out, config.serve.target, context);
   for (const mesh::MeshAxis& axis : config.mesh.axes) out.erase("mesh." + axis.name);  // of the training
   out.erase("train.stack");
   out.erase("price.usd_per_chip_hour");
@@ -25,26 +25,26 @@ experiment::Experiment as_served(const experiment::Experiment& e, const experime
   return out;
 }
 
-hardware::Price listed_price(const hardware::Catalogue& catalogue, const std::string& chip,
+hardware::Price listed_price(const plan::PlanContext& context, const std::string& chip,
                              const std::string& price_class) {
   hardware::Price none;
   none.chip = chip;
-  const hardware::Price* listed = catalogue.price(chip, {}, price_class);
+  const hardware::Price* listed = context.catalogue.price(chip, {}, price_class);
   return listed ? *listed : none;
 }
 
 // A price of the experiment replaces that on demand.
-hardware::Price price_of(const hardware::Catalogue& catalogue, const std::string& chip, CostClass price_class,
+hardware::Price price_of(const plan::PlanContext& context, const std::string& chip, CostClass price_class,
                          const experiment::CostSection& cost, const hardware::Price& own) {
   switch (price_class) {
     case CostClass::on_demand:
       return own;
     case CostClass::spot:
-      return listed_price(catalogue, chip, "spot");
+      return listed_price(context, chip, "spot");
     case CostClass::committed:
       break;
   }
-  return listed_price(catalogue, chip, std::string(to_string(cost.commitment)));
+  return listed_price(context, chip, std::string(to_string(cost.commitment)));
 }
 
 TrainedFor predicted_training(const experiment::ExperimentConfig& config, const plan::Plan& plan) {
@@ -54,9 +54,9 @@ TrainedFor predicted_training(const experiment::ExperimentConfig& config, const 
 
 }  // namespace
 
-std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const hardware::Catalogue& catalogue,
+std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const plan::PlanContext& context,
                                   const std::optional<TrainedFor>& measured) {
-  const experiment::ExperimentConfig config = experiment::bind(e);
+  const experiment::ExperimentConfig& config = e.config();
   const bool trains = config.kind == Kind::train;
   if (config.cost.requests_per_day <= 0 || config.kind == Kind::size || (trains && config.serve.target.empty()))
     return std::nullopt;
@@ -64,7 +64,7 @@ std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const hardwar
                          .tpot_s = config.sweep.slo.tpot_ms / 1e3,
                          .e2e_s = config.sweep.slo.e2e_ms / 1e3},
                .variation = config.cost.variation};
-  const plan::Request server = plan_request(as_served(e, config, catalogue), catalogue);
+  const plan::Request server = plan_request(as_served(e, config, context), context);
   out.serve_target = server.target.id;
   out.input_len = server.serve.input_len;
   out.output_len = server.serve.output_len;
@@ -79,7 +79,7 @@ std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const hardwar
                           .start_hours = server_plan.compile.value / 3600};
   std::optional<plan::Request> training;
   if (trains) {
-    training = plan_request(e, catalogue);
+    training = plan_request(e, context);
     const plan::Plan plan = plan::predict(*training);
     out.target = training->target.id;
     out.training = measured.value_or(predicted_training(config, plan));
@@ -98,12 +98,12 @@ std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const hardwar
   for (const CostClass c : all_values<CostClass>()) {
     CostOfClass& of = out.classes[static_cast<size_t>(c)];
     of.price_class = c;
-    of.serve = price_of(catalogue, server.target.chip.id, c, config.cost, own);
+    of.serve = price_of(context, server.target.chip.id, c, config.cost, own);
     of.inputs = inputs;
     of.inputs.serve_usd_per_hour = of.serve.usd_per_chip_hour * server.target.chips();
     of.inputs.preemptions = c == CostClass::spot ? config.cost.preemptions : 0;
     if (training) {
-      of.train = price_of(catalogue, training->target.chip.id, c, config.cost, training->price);
+      of.train = price_of(context, training->target.chip.id, c, config.cost, training->price);
       of.inputs.train_usd_per_hour = of.train.usd_per_chip_hour * training->target.chips();
     } else if (measured) {
       of.train = of.serve;

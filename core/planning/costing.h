@@ -6,7 +6,7 @@
 
 #include "core/experiment/config.h"
 #include "core/experiment/experiment.h"
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/plan/request/request.h"
 #include "core/plan/time/total_cost.h"
 
@@ -38,7 +38,7 @@ struct CostPlan {
 };
 // Empty without cost.requests_per_day or a target to serve on (serve.target of a training, target.id of serving).
 // `measured`: replaces the predicted hours of training. Throws the errors of a plan.
-std::optional<CostPlan> cost_plan(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+std::optional<CostPlan> cost_plan(const experiment::Experiment& experiment, const plan::PlanContext& context,
                                   const std::optional<TrainedFor>& measured = {});
 
 // Two costs of the same work, by price class. Empty: one is always cheaper, or its cost is not known.

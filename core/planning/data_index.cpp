@@ -114,8 +114,8 @@ DataIndexRequest data_index_request(const experiment::ExperimentConfig& config) 
 }
 
 DataIndexRequest data_index_request(const experiment::Experiment& e) {
-  const bool has_data = source_of(experiment::bind_valid(e).data) != DataSource::none;
-  return has_data ? data_index_request(experiment::bind_data(e)) : DataIndexRequest();
+  const bool has_data = source_of(e.valid_values().data) != DataSource::none;
+  return has_data ? data_index_request(e.data_config()) : DataIndexRequest();
 }
 
 DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tokenizer, std::stop_token stop,

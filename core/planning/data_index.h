@@ -44,7 +44,7 @@ struct DataIndexRequest {
 // Returns false if the edit from `a` to `b` may change the request.
 bool same_data(const experiment::Experiment& a, const experiment::Experiment& b);
 // Reads the model's config (for the chat template) but no data. Throws MISSING or the config reader's Error; for a
-// document, also the first error of bind_data().
+// document, also the first error of Experiment::data_config().
 DataIndexRequest data_index_request(const experiment::ExperimentConfig& config);
 DataIndexRequest data_index_request(const experiment::Experiment& experiment);
 

@@ -67,10 +67,10 @@ constexpr size_t kMostFixes = 6;
 
 // Returns the next two larger targets with the same chip.
 std::vector<plan::Request> larger(const experiment::Experiment& experiment, const plan::Request& request,
-                                  const hardware::Catalogue& catalogue) {
+                                  const plan::PlanContext& context) {
   std::vector<hardware::Target> targets;
-  for (const std::string& id : catalogue.target_ids()) {
-    hardware::Target t = catalogue.target(id);
+  for (const std::string& id : context.catalogue.target_ids()) {
+    hardware::Target t = context.catalogue.target(id);
     if (t.chip.id == request.target.chip.id && t.devices() > request.target.devices()) targets.push_back(std::move(t));
   }
   std::stable_sort(targets.begin(), targets.end(),
@@ -78,8 +78,8 @@ std::vector<plan::Request> larger(const experiment::Experiment& experiment, cons
   std::vector<plan::Request> out;
   for (size_t i = 0; i < std::min<size_t>(2, targets.size()); ++i) {
     experiment::Experiment moved = experiment;
-    retarget(moved, targets[i].id, catalogue);
-    plan::Request next = plan_request(moved, catalogue);
+    retarget(moved, targets[i].id, context);
+    plan::Request next = plan_request(moved, context);
     next.work = request.work;
     next.forward = request.forward;
     next.rollout = request.rollout;
@@ -107,10 +107,10 @@ std::vector<plan::PlanChange> fused_changes(const plan::Request& request, std::v
 }
 
 std::vector<lint::Fix> memory_fixes(const experiment::Experiment& experiment, const plan::Request& request,
-                                    const hardware::Catalogue& catalogue) {
+                                    const plan::PlanContext& context) {
   std::vector<lint::Fix> fixes;
   try {
-    const std::vector<plan::Request> targets = larger(experiment, request, catalogue);
+    const std::vector<plan::Request> targets = larger(experiment, request, context);
     std::vector<plan::PlanChange> changes = plan::smallest_changes(request, targets);
     for (plan::PlanChange& change : fused_changes(request, targets)) changes.push_back(std::move(change));
     const auto moves = [](const plan::PlanChange& c) {
@@ -131,13 +131,13 @@ std::vector<lint::Fix> memory_fixes(const experiment::Experiment& experiment, co
 class FixPlanner {
  public:
   FixPlanner(const experiment::Experiment& experiment, const plan::Request& request, const plan::Plan& plan,
-             const hardware::Catalogue& catalogue)
-      : experiment_(experiment), request_(request), plan_(plan), catalogue_(catalogue) {}
+             const plan::PlanContext& context)
+      : experiment_(experiment), request_(request), plan_(plan), context_(context) {}
   // Sets the outcome and adds it to the cost; leaves a fix that cannot be planned as it is.
   void describe(lint::Fix& fix) const try {
     experiment::Experiment fixed = experiment_;
     apply(fixed, fix);
-    plan::Request request = plan_request(fixed, catalogue_);
+    plan::Request request = plan_request(fixed, context_);
     request.work = request_.work;
     request.forward = request_.forward;
     request.rollout = request_.rollout;
@@ -185,7 +185,7 @@ class FixPlanner {
   const experiment::Experiment& experiment_;
   const plan::Request& request_;
   const plan::Plan& plan_;
-  const hardware::Catalogue& catalogue_;
+  const plan::PlanContext& context_;
 };
 
 // The fixes that fit after all: a document may hold a setting that a choice of the search does not.
@@ -223,24 +223,24 @@ std::vector<Diagnostic> Diagnosis::beyond_the_document() const {
   return {found.begin() + static_cast<std::ptrdiff_t>(of_the_document), found.end()};
 }
 
-Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+Diagnosis diagnose(const experiment::Experiment& experiment, const plan::PlanContext& context,
                    const DiagnosticFacts& known, Fixes fixes) {
   Diagnosis out;
   bool readable = true;
-  for (Problem& p : experiment.validate()) {
+  for (const Problem& p : experiment.validate()) {
     readable = readable && p.severity != Severity::error;
-    out.found.push_back(plain(std::move(p)));
+    out.found.push_back(plain(p));
   }
   out.of_the_document = out.found.size();
   if (!readable) return out;  // invalid values cannot be checked
-  const experiment::ExperimentConfig config = experiment::bind_valid(experiment);
+  const experiment::ExperimentConfig& config = experiment.valid_values();
   if (config.model.path.empty() && config.model.id.empty()) {
     out.unchecked.push_back({"MODEL", "a model (model.id or model.path)"});
     return out;
   }
   plan::Request request;
   try {
-    request = plan_request(experiment, catalogue);
+    request = plan_request(experiment, context);
     if (planned_elsewhere(experiment)) plan::check_request(request);
   } catch (const Error& error) {
     out.found.push_back(plain(error.problem()));
@@ -249,11 +249,11 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Cat
   lint::Report report = lint::check(check_facts(config, request, known));
   if (known.plan) {
     const plan::Request& planned = known.request ? *known.request : request;
-    const FixPlanner planner(experiment, planned, *known.plan, catalogue);
+    const FixPlanner planner(experiment, planned, *known.plan, context);
     const bool search = fixes == Fixes::searched && !known.plan->memory.fits();
     add_plan_problems(
         *known.plan, report,
-        search ? planned_fixes(memory_fixes(experiment, planned, catalogue), planner) : std::vector<lint::Fix>{}, out);
+        search ? planned_fixes(memory_fixes(experiment, planned, context), planner) : std::vector<lint::Fix>{}, out);
     if (planned.target.chip.vendor != hardware::Vendor::cpu)  // the engine's runs are predicted by its own formulas
       for (lint::Finding& f : report.findings)
         for (lint::Fix& fix : f.fixes) planner.describe(fix);
@@ -263,21 +263,21 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Cat
   return out;
 }
 
-Diagnosis diagnostics(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue) {
+Diagnosis diagnostics(const experiment::Experiment& experiment, const plan::PlanContext& context) {
   // Runs on this machine are predicted by the engine's formulas, not by the planner.
-  if (!planned_elsewhere(experiment)) return diagnose(experiment, catalogue);
+  if (!planned_elsewhere(experiment)) return diagnose(experiment, context);
   try {
-    const plan::Plan plan = plan::predict(plan_request(experiment, catalogue));
-    return diagnose(experiment, catalogue, {.plan = &plan}, Fixes::searched);
+    const plan::Plan plan = plan::predict(plan_request(experiment, context));
+    return diagnose(experiment, context, {.plan = &plan}, Fixes::searched);
   } catch (const Error&) {
-    return diagnose(experiment, catalogue);  // reports why it cannot be planned
+    return diagnose(experiment, context);  // reports why it cannot be planned
   }
 }
 
-void require_runnable(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+void require_runnable(const experiment::Experiment& experiment, const plan::PlanContext& context,
                       const plan::Request& request, const plan::Plan& plan) {
   if (plan.refusals.empty()) return;
-  for (const Diagnostic& d : diagnose(experiment, catalogue, {.plan = &plan, .request = &request}).found)
+  for (const Diagnostic& d : diagnose(experiment, context, {.plan = &plan, .request = &request}).found)
     if (lint::is_refusal(d.problem.id, d.problem.severity)) throw Error(d.problem);
   throw Error(plan.refusals.front());
 }

@@ -34,14 +34,14 @@ struct Diagnosis {
   std::vector<Diagnostic> beyond_the_document() const;
 };
 // Of the files that the document references, reads only config.json, safetensors headers and histograms.
-Diagnosis diagnose(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+Diagnosis diagnose(const experiment::Experiment& experiment, const plan::PlanContext& context,
                    const DiagnosticFacts& known = {}, Fixes fixes = Fixes::at_hand);
 // Plans the experiment first, if the document can be planned, and diagnoses it with that plan.
-Diagnosis diagnostics(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
+Diagnosis diagnostics(const experiment::Experiment& experiment, const plan::PlanContext& context);
 
 // Throws the first reason why the stack would not start the planned experiment, with the checker's fix. `request`: of
 // the plan. A plan that does not fit passes.
-void require_runnable(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+void require_runnable(const experiment::Experiment& experiment, const plan::PlanContext& context,
                       const plan::Request& request, const plan::Plan& plan);
 
 lint::CheckInput check_facts(const experiment::ExperimentConfig& config, const plan::Request& request,

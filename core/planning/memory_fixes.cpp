@@ -28,9 +28,9 @@ experiment::Experiment with_edits(experiment::Experiment e, const Edits& edits) 
 // Predicts the peak memory of changed experiments, and the time of their steps. Reads the data once.
 class FixPricing {
  public:
-  FixPricing(const experiment::Experiment& e, const hardware::Catalogue* catalogue, std::stop_token stop)
-      : experiment_(e), catalogue_(catalogue) {
-    const experiment::ExperimentConfig config = experiment::bind(e);
+  FixPricing(const experiment::Experiment& e, const plan::PlanContext* context, std::stop_token stop)
+      : experiment_(e), context_(context) {
+    const experiment::ExperimentConfig config = e.config();
     seconds_ = seconds(e);
     if (config.model.path.empty() || config.data.path.empty()) return;  // every row as long as it may be
     const train::Settings s = experiment::train_settings(config);
@@ -55,19 +55,19 @@ class FixPricing {
  private:
   Prediction prediction(const experiment::Experiment& e) const {
     if (!tokenizer_) return predict(e, ReadData::no);
-    const train::Settings s = experiment::train_settings(experiment::bind(e));
+    const train::Settings s = experiment::train_settings(e.config());
     return predict_run(s, train::data_facts(s, config_, dataset_, *tokenizer_));
   }
   // Of the planner, for the ratio: the speed of this machine cancels out.
   std::optional<double> seconds(const experiment::Experiment& e) const try {
-    if (!catalogue_) return std::nullopt;
-    const double s = plan::predict(plan_request(e, *catalogue_)).step.seconds.value;
+    if (!context_) return std::nullopt;
+    const double s = plan::predict(plan_request(e, *context_)).step.seconds.value;
     return s > 0 ? std::optional(s) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
   }
   const experiment::Experiment& experiment_;
-  const hardware::Catalogue* catalogue_;
+  const plan::PlanContext* context_;
   std::optional<double> seconds_;
   model::Config config_;
   std::unique_ptr<data::Tokenizer> tokenizer_;
@@ -160,10 +160,10 @@ class FixSearch {
 
 }  // namespace
 
-std::vector<MemoryFix> memory_fixes(const experiment::Experiment& experiment, const hardware::Catalogue* catalogue,
+std::vector<MemoryFix> memory_fixes(const experiment::Experiment& experiment, const plan::PlanContext* context,
                                     std::stop_token stop) try {
-  const experiment::ExperimentConfig config = experiment::bind(experiment);
-  const FixPricing pricing(experiment, catalogue, stop);
+  const experiment::ExperimentConfig config = experiment.config();
+  const FixPricing pricing(experiment, context, stop);
   std::vector<MemoryFix> fixes = FixSearch(pricing, ways_to_fit(config), config.train.accumulation).fixes(stop);
   if (fixes.size() > kMostMemoryFixes) fixes.resize(kMostMemoryFixes);
   for (const Edits& mesh : larger_meshes(config.mesh))
@@ -197,7 +197,7 @@ lint::Fix fix_of(const MemoryFix& fix) {
 }
 
 Diagnostic memory_diagnostic(const experiment::Experiment& experiment, const Prediction& prediction,
-                             const hardware::Catalogue& catalogue, std::stop_token stop) {
+                             const plan::PlanContext& context, std::stop_token stop) {
   Diagnostic d{
       .problem = {.id = "MEMORY",
                   .message = prediction.devices.size() > 1 ? "the run does not fit into the memory of its devices"
@@ -206,7 +206,7 @@ Diagnostic memory_diagnostic(const experiment::Experiment& experiment, const Pre
                   .expected = "at most " + to_text(prediction.capacity)},
       .why = {},
       .evidence = {}};
-  for (const MemoryFix& fix : memory_fixes(experiment, &catalogue, std::move(stop))) d.fixes.push_back(fix_of(fix));
+  for (const MemoryFix& fix : memory_fixes(experiment, &context, std::move(stop))) d.fixes.push_back(fix_of(fix));
   d.problem.fix = d.fixes.empty()
                       ? std::string("lower train.batch or data.max_len, or choose a smaller model")
                       : d.fixes.front().label + ": " + d.fixes.front().cost + " (" + set_text(d.fixes.front()) + ")";

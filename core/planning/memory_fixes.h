@@ -22,7 +22,7 @@ struct MemoryFix {
 // with accumulation, length of packed rows, weights of bf16; meshes of more devices last. Reads the data for its row
 // lengths if there are any. Without a catalogue (null) no slowdown is known. Empty if nothing fits or no prediction is
 // possible.
-std::vector<MemoryFix> memory_fixes(const experiment::Experiment& experiment, const hardware::Catalogue* catalogue,
+std::vector<MemoryFix> memory_fixes(const experiment::Experiment& experiment, const plan::PlanContext* context,
                                     std::stop_token stop = {});
 // "train.remat=layer (predicted peak 12 MiB of 16 MiB, 30 % slower)"
 std::string to_text(const MemoryFix& fix);
@@ -30,6 +30,6 @@ lint::Fix fix_of(const MemoryFix& fix);
 
 // MEMORY, for a prediction that does not fit.
 Diagnostic memory_diagnostic(const experiment::Experiment& experiment, const Prediction& prediction,
-                             const hardware::Catalogue& catalogue, std::stop_token stop = {});
+                             const plan::PlanContext& context, std::stop_token stop = {});
 
 }  // namespace mw::planning

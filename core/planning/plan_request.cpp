@@ -79,8 +79,8 @@ void set_profile(const experiment::TrainSection& train, plan::Request& r) {
   r.other_models = train.other_models;
 }
 
-void set_price(const experiment::PriceSection& given, const hardware::Catalogue& catalogue, plan::Request& r) {
-  const hardware::Price* price = catalogue.price(r.target.chip.id, given.region, given.price_class);
+void set_price(const experiment::PriceSection& given, const plan::PlanContext& context, plan::Request& r) {
+  const hardware::Price* price = context.catalogue.price(r.target.chip.id, given.region, given.price_class);
   if (!price && (!given.region.empty() || !given.price_class.empty()))
     throw Error({.id = "PRICE",
                  .message = "the price list has no such entry",
@@ -97,7 +97,8 @@ void set_price(const experiment::PriceSection& given, const hardware::Catalogue&
                .machine = {},
                .date = given.date,
                .source = "given as price.usd_per_chip_hour"};
-  if (const hardware::Price* none = catalogue.unpublished(r.target.chip.id); none && r.price.usd_per_chip_hour == 0)
+  if (const hardware::Price* none = context.catalogue.unpublished(r.target.chip.id);
+      none && r.price.usd_per_chip_hour == 0)
     r.price = *none;
   using namespace std::chrono;
   hardware::Price dated;
@@ -227,47 +228,46 @@ model::Stack stack_of(const experiment::ExperimentConfig& config, const hardware
 
 }  // namespace
 
-mesh::Mesh planned_mesh(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
+mesh::Mesh planned_mesh(const experiment::Experiment& e, const plan::PlanContext& context) {
   try {
-    return plan_request(e, catalogue).mesh;
+    return plan_request(e, context).mesh;
   } catch (const Error&) {
     // An invalid document or a model that cannot be read: the default mesh does not depend on the model then.
   }
-  const experiment::ExperimentConfig config = experiment::bind_valid(e);
-  const hardware::Target target = catalogue.target(config.target.id);
+  const experiment::ExperimentConfig& config = e.valid_values();
+  const hardware::Target target = context.catalogue.target(config.target.id);
   return mesh_of(config.mesh, target, stack_of(config, target, work_of(config.kind)));
 }
 
 bool planned_elsewhere(const experiment::Experiment& e) {
-  const experiment::ExperimentConfig config = experiment::bind_valid(e);
+  const experiment::ExperimentConfig& config = e.valid_values();
   return config.target.id != "cpu" || config.kind == experiment::Kind::serve;
 }
 
-void retarget(experiment::Experiment& e, const std::string& id, const hardware::Catalogue& catalogue) {
-  const experiment::ExperimentConfig config = experiment::bind_valid(e);
-  const hardware::Target before = catalogue.target(config.target.id), after = catalogue.target(id);
+void retarget(experiment::Experiment& e, const std::string& id, const plan::PlanContext& context) {
+  const experiment::ExperimentConfig config = e.valid_values();
+  const hardware::Target before = context.catalogue.target(config.target.id), after = context.catalogue.target(id);
   e.set("target.id", id);
   if (config.mesh.devices() != after.devices())
     for (const mesh::MeshAxis& axis : config.mesh.axes) e.erase("mesh." + axis.name);
   for (const std::string& key : keys_of_target(before, after)) e.erase(key);
   if (config.kind != experiment::Kind::train || config.target.id == id || id == "cpu") return;
-  const int ways = mesh::batch_devices(planned_mesh(e, catalogue)), batch = config.train.batch;
+  const int ways = mesh::batch_devices(planned_mesh(e, context)), batch = config.train.batch;
   const long long rows = static_cast<long long>(batch) * config.train.accumulation;
   if (batch % ways == 0 || rows % ways != 0) return;
   e.set_value("train.batch", ways);
   e.set_value("train.accumulation", rows / ways);
 }
 
-void follow_target(const experiment::Experiment& before, experiment::Experiment& e,
-                   const hardware::Catalogue& catalogue) {
+void follow_target(const experiment::Experiment& before, experiment::Experiment& e, const plan::PlanContext& context) {
   try {
-    const hardware::Target to = catalogue.target(experiment::bind_valid(e).target.id);
-    const std::string from = experiment::bind_valid(before).target.id;
-    const std::vector<std::string> known = catalogue.target_ids();
+    const hardware::Target to = context.catalogue.target(e.valid_values().target.id);
+    const std::string from = before.valid_values().target.id;
+    const std::vector<std::string> known = context.catalogue.target_ids();
     experiment::Experiment moved = e;
     if (std::find(known.begin(), known.end(), from) != known.end())
-      for (const std::string& key : keys_of_target(catalogue.target(from), to)) moved.erase(key);
-    const plan::Request r = plan_request(moved, catalogue);
+      for (const std::string& key : keys_of_target(context.catalogue.target(from), to)) moved.erase(key);
+    const plan::Request r = plan_request(moved, context);
     if (to.chip.vendor != hardware::Vendor::cpu && r.mesh.devices() != to.devices()) {
       const mesh::Mesh next = nearest_mesh(r);
       for (const mesh::MeshAxis& axis : next.axes)
@@ -297,17 +297,17 @@ bool served_here(const plan::Request& r) {
          r.target.chip.vendor == hardware::Vendor::cpu;
 }
 
-plan::Request plan_request(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
-  const experiment::ExperimentConfig config = experiment::bind(e);
+plan::Request plan_request(const experiment::Experiment& e, const plan::PlanContext& context) {
+  const experiment::ExperimentConfig& config = e.config();
   plan::Request r;
   r.model = experiment::model_config(config.model);
-  r.target = catalogue.target(config.target.id);
+  r.target = context.catalogue.target(config.target.id);
   r.work = work_of(config.kind);
   plan::set_stack(r, stack_of(config, r.target, r.work));
-  if (path_exists(catalogue.calibration())) plan::apply(plan::read_calibration(catalogue.calibration()), r);
+  plan::apply(plan::calibration_of(context), r);
   plan::set_weights(r, dtype_of(config.train.dtype));
   set_profile(config.train, r);
-  set_price(config.price, catalogue, r);
+  set_price(config.price, context, r);
   r.mesh = mesh_of(config.mesh, r.target, r.stack);
   set_sharding(config.sharding, r);
   set_targets(config, r);

@@ -60,8 +60,8 @@ void add_guesses(const experiment::MeasuredSection& measured, ExperimentPlan& ou
 }
 
 // What is served may be wrong while the training is not.
-void add_cost(const experiment::Experiment& e, const hardware::Catalogue& catalogue, ExperimentPlan& out) try {
-  out.cost = cost_plan(e, catalogue);
+void add_cost(const experiment::Experiment& e, const plan::PlanContext& context, ExperimentPlan& out) try {
+  out.cost = cost_plan(e, context);
 } catch (const Error& error) {
   Problem problem = error.problem();
   problem.severity = Severity::warning;
@@ -87,12 +87,12 @@ void add_budget(const experiment::BudgetSection& budget, ExperimentPlan& out) {
        .expected = to_text(*out.budget)});
 }
 
-void add_tco(const experiment::ServeSection& serve, const hardware::Catalogue& catalogue, ExperimentPlan& out) {
+void add_tco(const experiment::ServeSection& serve, const plan::PlanContext& context, ExperimentPlan& out) {
   out.serve_hours = serve.hours;
   if (serve.target.empty() || out.request.work != plan::Work::train) return;
-  const hardware::Target server = catalogue.target(serve.target);
+  const hardware::Target server = context.catalogue.target(serve.target);
   double each = serve.usd_per_chip_hour;
-  if (const hardware::Price* listed = catalogue.price(server.chip.id); each <= 0 && listed)
+  if (const hardware::Price* listed = context.catalogue.price(server.chip.id); each <= 0 && listed)
     each = listed->usd_per_chip_hour;
   plan::Tco tco{.name = out.request.target.id + ", served on " + serve.target,
                 .train_hours = out.plan.run.hours.value,
@@ -177,20 +177,20 @@ std::string utilisation_key(const std::string& name) {
 
 }  // namespace
 
-ExperimentPlan plan_experiment(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
+ExperimentPlan plan_experiment(const experiment::Experiment& e, const plan::PlanContext& context) {
   ExperimentPlan out;
-  out.request = plan_request(e, catalogue);
-  const experiment::ExperimentConfig config = experiment::bind(e);
+  out.request = plan_request(e, context);
+  const experiment::ExperimentConfig& config = e.config();
   if (config.kind == experiment::Kind::size)
     add_points(config, out);
   else
     out.plan = plan::predict(out.request);
   if (planned_elsewhere(e))
     plan::set_intervals(out.plan, out.request,
-                        plan::interval_factors(calibration_in_force(catalogue), out.request.stack,
+                        plan::interval_factors(plan::calibration_of(context), out.request.stack,
                                                out.request.target.chip.id, plan::work_size(out.request)));
   if (served_here(out.request)) out.plan.memory = device_memory(engine_server(config, out.request.model).memory);
-  out.diagnosis = diagnose(e, catalogue, {.plan = &out.plan, .request = &out.request}, Fixes::searched);
+  out.diagnosis = diagnose(e, context, {.plan = &out.plan, .request = &out.request}, Fixes::searched);
   for (const Diagnostic& d : out.diagnosis.found) out.problems.push_back(d.problem);
   if (out.request.work == plan::Work::train) {
     out.trainable = trained(config, out.request);
@@ -198,8 +198,8 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const hardware::
   }
   if (out.plan.refusals.empty()) add_guesses(config.measured, out);
   const bool runs = out.plan.refusals.empty();
-  if (runs) add_tco(config.serve, catalogue, out);
-  if (runs && planned_elsewhere(e)) add_cost(e, catalogue, out);
+  if (runs) add_tco(config.serve, context, out);
+  if (runs && planned_elsewhere(e)) add_cost(e, context, out);
   return out;
 }
 

@@ -43,7 +43,7 @@ struct ExperimentPlan {
   Diagnosis diagnosis;
   std::optional<CarriedAssumptions> carried{};  // set by a caller that moved the document to another target
 };
-ExperimentPlan plan_experiment(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
+ExperimentPlan plan_experiment(const experiment::Experiment& experiment, const plan::PlanContext& context);
 
 // Compares two plans of the same work. Ratios above 1: the other plan is slower or more expensive.
 struct PlanComparison {

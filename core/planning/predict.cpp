@@ -109,7 +109,7 @@ Prediction predict_run(const train::Settings& settings, const train::DataFacts& 
 }
 
 Prediction predict(const experiment::Experiment& experiment, ReadData read_data, std::stop_token stop) {
-  const experiment::ExperimentConfig given = experiment::bind(experiment);
+  const experiment::ExperimentConfig& given = experiment.config();
   const bool from_folder = !given.model.path.empty();
   const model::Config config =
       from_folder ? formats::read_config(given.model.path) : model::catalogue_config(given.model.id);

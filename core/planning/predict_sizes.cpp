@@ -65,8 +65,8 @@ void check_context(const PredictedSizes& sizes) {
 
 }  // namespace
 
-PredictedSizes predicted_sizes(const experiment::Experiment& e, const hardware::Catalogue& catalogue) {
-  PredictedSizes sizes{.size = experiment::bind(e).size, .cases = {}, .plain = {}, .adapted = {}};
+PredictedSizes predicted_sizes(const experiment::Experiment& e, const plan::PlanContext& context) {
+  PredictedSizes sizes{.size = e.config().size, .cases = {}, .plain = {}, .adapted = {}};
   sizes.cases = size_cases(sizes.size);
   if (sizes.cases.empty())
     throw Error({.id = "MISSING",
@@ -83,9 +83,9 @@ PredictedSizes predicted_sizes(const experiment::Experiment& e, const hardware::
   for (const bool adapters : {false, true}) {
     of_kind.set_value("size.adapters", adapters);
     plan::Request& request = adapters ? sizes.adapted : sizes.plain;
-    request = plan_request(of_kind, catalogue);
+    request = plan_request(of_kind, context);
     const plan::Request first = with_case(request, sizes.size, sizes.cases.front());
-    require_runnable(of_kind, catalogue, first, plan::predict(first));
+    require_runnable(of_kind, context, first, plan::predict(first));
   }
   check_context(sizes);
   return sizes;

@@ -18,7 +18,7 @@ struct PredictedSizes {
 
 // Throws Error for everything that predict_sizes() would refuse: an unknown target, a mesh that does not cover it, an
 // invalid batch, rows beyond the context of the model.
-PredictedSizes predicted_sizes(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
+PredictedSizes predicted_sizes(const experiment::Experiment& experiment, const plan::PlanContext& context);
 
 // Calls `point` for every case, first without and then with adapters: time with its interval if the batch fits, memory,
 // and the largest batch that fits if it does not. Returns false if it was stopped.

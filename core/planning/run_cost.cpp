@@ -8,10 +8,10 @@ namespace {
 
 // USD per hour of all chips; 0 if there is no price. The virtual devices of this machine have a price only if the
 // experiment sets one.
-double hourly_price(const experiment::ExperimentConfig& config, const hardware::Catalogue& catalogue) {
-  const hardware::Target target = catalogue.target(config.target.id);
+double hourly_price(const experiment::ExperimentConfig& config, const plan::PlanContext& context) {
+  const hardware::Target target = context.catalogue.target(config.target.id);
   double each = config.price.usd_per_chip_hour;
-  if (const auto* listed = catalogue.price(target.chip.id, config.price.region, config.price.price_class);
+  if (const auto* listed = context.catalogue.price(target.chip.id, config.price.region, config.price.price_class);
       each <= 0 && listed)
     each = listed->usd_per_chip_hour;
   int chips = target.chips();
@@ -24,11 +24,10 @@ double hourly_price(const experiment::ExperimentConfig& config, const hardware::
 
 }  // namespace
 
-std::optional<RunCost> run_cost(const store::Store& store, const store::RunRow& run,
-                                const hardware::Catalogue& catalogue) {
+std::optional<RunCost> run_cost(const store::Store& store, const store::RunRow& run, const plan::PlanContext& context) {
   double hourly = 0;
   try {
-    hourly = hourly_price(experiment::bind_valid(store.experiment(run.id)), catalogue);
+    hourly = hourly_price(store.experiment(run.id).valid_values(), context);
   } catch (const Error&) {  // a damaged document or a target that this machine does not know
   }
   if (hourly <= 0) return std::nullopt;

@@ -3,7 +3,7 @@
 #pragma once
 #include <optional>
 
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/store/store.h"
 
 namespace mw::planning {
@@ -15,7 +15,6 @@ struct RunCost {
 };
 // Training: the time of the run. Sweeps: the durations of their points. The price is that of the experiment, else the
 // list price of its target. Empty without a price, as on this machine, or without time. Throws errors of the store.
-std::optional<RunCost> run_cost(const store::Store& store, const store::RunRow& run,
-                                const hardware::Catalogue& catalogue);
+std::optional<RunCost> run_cost(const store::Store& store, const store::RunRow& run, const plan::PlanContext& context);
 
 }  // namespace mw::planning

@@ -82,13 +82,13 @@ std::vector<plan::Stack> exchangeable_stacks(plan::Stack own) {
 }
 
 // Adds the document with another training stack, unless that stack cannot plan it.
-void add_stacks(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+void add_stacks(const experiment::Experiment& experiment, const plan::PlanContext& context,
                 std::vector<plan::Request>& out) {
   if (out.back().work != plan::Work::train) return;
   for (const plan::Stack stack : exchangeable_stacks(out.back().stack)) try {
       experiment::Experiment other = experiment;
       other.set("train.stack", std::string(to_string(stack)));
-      out.push_back(plan_request(other, catalogue));
+      out.push_back(plan_request(other, context));
     } catch (const Error&) {
       // The document has settings that only its own stack has.
     }
@@ -97,8 +97,7 @@ void add_stacks(const experiment::Experiment& experiment, const hardware::Catalo
 // Returns the requests for the document's target, then for the other targets, of each stack. Throws Error like
 // plan_request().
 std::vector<plan::Request> search_requests(const experiment::Experiment& experiment,
-                                           const std::vector<std::string>& targets,
-                                           const hardware::Catalogue& catalogue) {
+                                           const std::vector<std::string>& targets, const plan::PlanContext& context) {
   if (!planned_elsewhere(experiment))
     throw Error({.id = "TARGET",
                  .message = "the search does not support this machine, whose speed is measured rather than predicted",
@@ -106,29 +105,29 @@ std::vector<plan::Request> search_requests(const experiment::Experiment& experim
                  .found = "cpu",
                  .expected = "a TPU slice or GPUs, such as v5p-8 or 2xh100",
                  .fix = "set target.id, e.g. --set target.id=v5p-8"});
-  std::vector<plan::Request> out{plan_request(experiment, catalogue)};
-  add_stacks(experiment, catalogue, out);
+  std::vector<plan::Request> out{plan_request(experiment, context)};
+  add_stacks(experiment, context, out);
   for (const std::string& id : targets) {
-    if (catalogue.target(id).id == out.front().target.id) continue;
+    if (context.catalogue.target(id).id == out.front().target.id) continue;
     experiment::Experiment moved = experiment;
-    retarget(moved, id, catalogue);
-    out.push_back(plan_request(moved, catalogue));
-    add_stacks(moved, catalogue, out);
+    retarget(moved, id, context);
+    out.push_back(plan_request(moved, context));
+    add_stacks(moved, context, out);
   }
   return out;
 }
 
 // The document on the smaller targets with the chip of its own.
 std::vector<plan::Request> smaller_requests(const experiment::Experiment& experiment, const plan::Request& own,
-                                            const hardware::Catalogue& catalogue) {
+                                            const plan::PlanContext& context) {
   std::vector<plan::Request> out;
-  for (const std::string& id : catalogue.target_ids()) {
-    const hardware::Target target = catalogue.target(id);
+  for (const std::string& id : context.catalogue.target_ids()) {
+    const hardware::Target target = context.catalogue.target(id);
     if (target.chip.id != own.target.chip.id || target.chips() >= own.target.chips()) continue;
     experiment::Experiment moved = experiment;
-    retarget(moved, id, catalogue);
-    out.push_back(plan_request(moved, catalogue));
-    add_stacks(moved, catalogue, out);
+    retarget(moved, id, context);
+    out.push_back(plan_request(moved, context));
+    add_stacks(moved, context, out);
   }
   return out;
 }
@@ -189,13 +188,13 @@ std::vector<plan::Request> other_targets(const std::vector<plan::Request>& reque
 
 // A document that is refused whatever the search varies is refused with the checker's fix.
 plan::SearchResult searched(const experiment::Experiment& experiment, const std::vector<plan::Request>& requests,
-                            const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
+                            const plan::PlanContext& context, const plan::SearchOptions& options,
                             const std::stop_token& stop) {
   try {
     return plan::search(requests, options, stop);
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::cancelled)
-      require_runnable(experiment, catalogue, requests.front(), plan::predict(requests.front()));
+      require_runnable(experiment, context, requests.front(), plan::predict(requests.front()));
     throw;
   }
 }
@@ -203,13 +202,13 @@ plan::SearchResult searched(const experiment::Experiment& experiment, const std:
 }  // namespace
 
 ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
-                                   const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
+                                   const plan::PlanContext& context, const plan::SearchOptions& options,
                                    std::stop_token stop) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<plan::Request> requests = search_requests(experiment, targets, catalogue);
+  const std::vector<plan::Request> requests = search_requests(experiment, targets, context);
   plan::SearchOptions wide = options;
   wide.scope = plan::SearchScope::settings;
-  ExperimentSearch out{.request = requests.front(), .result = searched(experiment, requests, catalogue, wide, stop)};
+  ExperimentSearch out{.request = requests.front(), .result = searched(experiment, requests, context, wide, stop)};
   const auto add_base = [&](const plan::Request& r) {
     out.bases.push_back({r.target.id, r.stack, plan::choice_of(r), price_json(r)});
     std::vector<std::string> keys = keys_of_target(out.request.target, r.target);
@@ -217,11 +216,11 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
     if (!keys.empty()) out.dropped[r.target.id] = std::move(keys);
   };
   for (const plan::Request& r : requests) add_base(r);
-  const std::vector<plan::Request> smaller = smaller_requests(experiment, out.request, catalogue);
+  const std::vector<plan::Request> smaller = smaller_requests(experiment, out.request, context);
   if (const auto plan = faster_on_fewer_chips(smaller, out.result, options, stop)) {
     for (const plan::Request& r : smaller)
       if (r.target.id == plan->choice.target) add_base(r);
-    out.fewer_chips = {*plan, catalogue.target(plan->choice.target).chips(), out.request.target.chips()};
+    out.fewer_chips = {*plan, context.catalogue.target(plan->choice.target).chips(), out.request.target.chips()};
   }
   try {
     out.fits = plan::predict(out.request).fits();

@@ -33,7 +33,7 @@ struct ExperimentSearch {
   std::optional<FewerChips> fewer_chips{};
 };
 ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
-                                   const hardware::Catalogue& catalogue, const plan::SearchOptions& options,
+                                   const plan::PlanContext& context, const plan::SearchOptions& options,
                                    std::stop_token stop = {});
 
 // Returns the edits that change the document from plan `from` to plan `to`: target with dependent keys, and all varied

@@ -30,13 +30,12 @@ formats::BenchPoint alone(const serve::SweepSettings& sweep, const LoadPoint& po
 }  // namespace
 
 formats::BenchPoint simulated_point(const experiment::Experiment& e, const LoadPoint& point,
-                                    const hardware::Catalogue& catalogue, Queueing queueing,
-                                    const std::stop_token& stop) {
+                                    const plan::PlanContext& context, Queueing queueing, const std::stop_token& stop) {
   check_stop(stop);
-  const experiment::ExperimentConfig config = experiment::bind(e);
+  const experiment::ExperimentConfig& config = e.config();
   serve::SweepSettings sweep = experiment::sweep_settings(config);
-  const plan::Request request = plan_request(e, catalogue);
-  require_runnable(e, catalogue, request, plan::predict(request));
+  const plan::Request request = plan_request(e, context);
+  require_runnable(e, context, request, plan::predict(request));
   const auto backend = serve::make_cost_model_backend(request, experiment::scheduler_settings(config.serve));
   if (queueing == Queueing::none) return alone(sweep, point, *backend, stop);
   std::erase_if(sweep.request_rates, [&](double rate) { return rate >= point.request_rate; });

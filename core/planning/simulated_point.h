@@ -4,7 +4,7 @@
 #include <stop_token>
 
 #include "core/experiment/sweep_settings.h"
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 
 namespace mw::planning {
 
@@ -16,7 +16,7 @@ enum class Queueing { as_offered, none };  // none: one request at a time
 // Simulates the sweep of the experiment up to this point, so that caches have the same content as in the sweep. Throws
 // the errors of plan_request() and require_runnable(), and cancelled() when stopped.
 formats::BenchPoint simulated_point(const experiment::Experiment& experiment, const LoadPoint& point,
-                                    const hardware::Catalogue& catalogue, Queueing queueing = Queueing::as_offered,
+                                    const plan::PlanContext& context, Queueing queueing = Queueing::as_offered,
                                     const std::stop_token& stop = {});
 
 }  // namespace mw::planning

@@ -48,13 +48,13 @@ std::int64_t trained_parameters(const experiment::LoraSection& lora, const plan:
 constexpr std::int64_t kRolloutBatch = 1;
 // The figures of a whole inference pass where `rollout`; else of a training step.
 enum class Figured { step, rollout };
-PlanFigures figures(const Experiment& experiment, const hardware::Catalogue& catalogue, Figured figured) {
+PlanFigures figures(const Experiment& experiment, const plan::PlanContext& context, Figured figured) {
   PlanFigures out;
   try {
-    plan::Request request = planning::plan_request(experiment, catalogue);
+    plan::Request request = planning::plan_request(experiment, context);
     if (figured == Figured::rollout)
-      request = planning::with_case(std::move(request), experiment::bind(experiment).size,
-                                    {serve::Workload::rollout, kRolloutBatch});
+      request =
+          planning::with_case(std::move(request), experiment.config().size, {serve::Workload::rollout, kRolloutBatch});
     const plan::Plan plan = plan::predict(request);
     for (const Problem& p : plan.problems)
       if (p.severity == Severity::error && p.id != "MEMORY") return {.error = to_text(p), .peak = {}, .capacity = {}};
@@ -63,15 +63,15 @@ PlanFigures figures(const Experiment& experiment, const hardware::Catalogue& cat
     out.capacity = plan.memory.capacity;
     out.seconds = plan.step.seconds.value;
     out.usd_per_1000_steps = 1000 * out.seconds / 3600 * plan.run.usd_per_hour;
-    if (figured == Figured::step) out.trained = trained_parameters(experiment::bind(experiment).lora, request);
+    if (figured == Figured::step) out.trained = trained_parameters(experiment.config().lora, request);
   } catch (const Error& error) {
     out.error = to_text(error.problem());
   }
   return out;
 }
 
-mesh::Mesh mesh_of(const Experiment& experiment, const hardware::Catalogue& catalogue) {
-  return planning::planned_mesh(experiment, catalogue);
+mesh::Mesh mesh_of(const Experiment& experiment, const plan::PlanContext& context) {
+  return planning::planned_mesh(experiment, context);
 }
 
 struct Variant {
@@ -81,26 +81,26 @@ struct Variant {
 
 class Writer {
  public:
-  Writer(const PortedRecipe& recipe, const PortedToTpu& ported, const hardware::Catalogue& catalogue)
+  Writer(const PortedRecipe& recipe, const PortedToTpu& ported, const plan::PlanContext& context)
       : recipe_(recipe),
         gpu_(recipe.experiment),
         tpu_(ported.experiment),
         note_(ported.mesh_note),
-        catalogue_(catalogue),
-        gpu_mesh_(mesh_of(gpu_, catalogue)),
-        tpu_mesh_(mesh_of(tpu_, catalogue)) {
-    const experiment::ExperimentConfig config = experiment::bind_valid(tpu_);
+        context_(context),
+        gpu_mesh_(mesh_of(gpu_, context)),
+        tpu_mesh_(mesh_of(tpu_, context)) {
+    const experiment::ExperimentConfig config = tpu_.valid_values();
     config_ = experiment::model_config(config.model);
     targets_ = experiment::lora_targets(config.lora);
-    diagnosis_ = planning::diagnostics(tpu_, catalogue);
+    diagnosis_ = planning::diagnostics(tpu_, context);
   }
 
   std::vector<Adaptation> all() { return {mesh(), lora_names(), sharding(), remat(), data_pipeline(), merging()}; }
 
  private:
   AdaptationEffect effect(const Variant& before, const Variant& after, Figured figured = Figured::step) const {
-    return {target_of(after.experiment), before.label, after.label, figures(before.experiment, catalogue_, figured),
-            figures(after.experiment, catalogue_, figured)};
+    return {target_of(after.experiment), before.label, after.label, figures(before.experiment, context_, figured),
+            figures(after.experiment, context_, figured)};
   }
   // The same pair of changes on both targets.
   std::vector<AdaptationEffect> on_both(const std::string& before, const std::vector<Change>& without,
@@ -293,7 +293,7 @@ class Writer {
   const Experiment& gpu_;
   const Experiment& tpu_;
   const std::string& note_;
-  const hardware::Catalogue& catalogue_;
+  const plan::PlanContext& context_;
   mesh::Mesh gpu_mesh_, tpu_mesh_;
   model::Config config_;
   std::vector<model::Role> targets_;
@@ -301,10 +301,10 @@ class Writer {
 };
 
 // The smallest v5p slice with at least as many chips.
-std::string default_tpu(int chips, const hardware::Catalogue& catalogue) {
+std::string default_tpu(int chips, const plan::PlanContext& context) {
   const hardware::Slice* best = nullptr;
   std::string id;
-  for (const hardware::SliceFamily& family : catalogue.slices())
+  for (const hardware::SliceFamily& family : context.catalogue.slices())
     for (const hardware::Slice& slice : family.slices) {
       const int n = hardware::chip_count(slice.shape);
       if (family.chip != "v5p" || n < chips || (best && hardware::chip_count(best->shape) <= n)) continue;
@@ -342,9 +342,9 @@ Experiment shaped(const Experiment& experiment, const Shape& shape, std::int64_t
 
 }  // namespace
 
-PortedToTpu ported_to_tpu(const PortedRecipe& recipe, const std::string& tpu, const hardware::Catalogue& catalogue) {
-  const std::string id = tpu.empty() ? default_tpu(recipe.processes, catalogue) : tpu;
-  const hardware::Target target = catalogue.target(id);
+PortedToTpu ported_to_tpu(const PortedRecipe& recipe, const std::string& tpu, const plan::PlanContext& context) {
+  const std::string id = tpu.empty() ? default_tpu(recipe.processes, context) : tpu;
+  const hardware::Target target = context.catalogue.target(id);
   if (target.chip.vendor != hardware::Vendor::tpu)
     throw Error({.id = "PORT",
                  .message = "Tunix trains on TPUs",
@@ -352,12 +352,12 @@ PortedToTpu ported_to_tpu(const PortedRecipe& recipe, const std::string& tpu, co
                  .found = id,
                  .expected = "a TPU slice, e.g. v5p-8"});
   Experiment next = recipe.experiment;
-  planning::retarget(next, id, catalogue);
+  planning::retarget(next, id, context);
   next.erase("mesh");
   next.set_value("train.stack", "tunix");
   next.set_value("train.loss_chunk", 0);  // Tunix computes all logits of a micro-batch
   next.erase("train.attention");
-  const experiment::ExperimentConfig config = experiment::bind(next);
+  const experiment::ExperimentConfig config = next.config();
   if (recipe.adapters) {
     const model::TensorInventory inventory(experiment::model_config(config.model));
     next.set_value("lora.module_path",
@@ -370,11 +370,11 @@ PortedToTpu ported_to_tpu(const PortedRecipe& recipe, const std::string& tpu, co
     for (std::int64_t batch = std::min(rows, kMostRows); batch >= 1; --batch) {
       if (rows % batch != 0 || rows / batch > kMostRows || batch % mesh.size("fsdp") != 0) continue;
       Shape shape{mesh, batch, {}};
-      shape.figures = figures(shaped(next, shape, rows), catalogue, Figured::step);
+      shape.figures = figures(shaped(next, shape, rows), context, Figured::step);
       if (!shape.figures.error && (!best || is_better(shape, *best))) best = shape;
     }
   if (!best) {  // no mesh divides rows and model; the checker names what to change
-    planning::plan_request(next, catalogue);
+    planning::plan_request(next, context);
     return {std::move(next), "No mesh of fsdp and tp divides the rows of a step and the model."};
   }
   const std::string note = best->figures.fits ? "The mesh has the shortest predicted step among those that fit."
@@ -383,8 +383,8 @@ PortedToTpu ported_to_tpu(const PortedRecipe& recipe, const std::string& tpu, co
 }
 
 std::vector<Adaptation> adaptations(const PortedRecipe& recipe, const PortedToTpu& ported,
-                                    const hardware::Catalogue& catalogue) {
-  return Writer(recipe, ported, catalogue).all();
+                                    const plan::PlanContext& context) {
+  return Writer(recipe, ported, context).all();
 }
 
 }  // namespace mw::port

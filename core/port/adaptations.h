@@ -52,11 +52,11 @@ struct PortedToTpu {
 // The experiment of the recipe on a TPU target: mesh and micro-batch with the shortest predicted step among those that
 // fit, rows per step unchanged. `tpu`: empty chooses the smallest v5p slice with as many chips as the recipe has GPUs.
 // Throws TARGET, and the planner's Errors if the model is unknown.
-PortedToTpu ported_to_tpu(const PortedRecipe& recipe, const std::string& tpu, const hardware::Catalogue& catalogue);
+PortedToTpu ported_to_tpu(const PortedRecipe& recipe, const std::string& tpu, const plan::PlanContext& context);
 
 // Always six.
 std::vector<Adaptation> adaptations(const PortedRecipe& recipe, const PortedToTpu& ported,
-                                    const hardware::Catalogue& catalogue);
+                                    const plan::PlanContext& context);
 
 }  // namespace mw::port
 

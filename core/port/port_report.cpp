@@ -88,11 +88,11 @@ std::string effect_lines(const Adaptation& a, const std::string& indent) {
 
 }  // namespace
 
-PortReport port_recipe(const PortRequest& request, const hardware::Catalogue& catalogue) {
-  PortReport report{read_recipe(request.files, request.gpu, catalogue), {}, {}, {}};
+PortReport port_recipe(const PortRequest& request, const plan::PlanContext& context) {
+  PortReport report{read_recipe(request.files, request.gpu, context), {}, {}, {}};
   try {
-    report.tpu = ported_to_tpu(report.recipe, request.tpu, catalogue);
-    report.adaptations = adaptations(report.recipe, *report.tpu, catalogue);
+    report.tpu = ported_to_tpu(report.recipe, request.tpu, context);
+    report.adaptations = adaptations(report.recipe, *report.tpu, context);
   } catch (const Error& error) {
     const bool about_options = error.problem().place == "--tpu" || error.problem().id.starts_with("TARGET");
     if (about_options || error.kind() == Error::Kind::cancelled) throw;

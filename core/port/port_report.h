@@ -18,7 +18,7 @@ struct PortReport {
   std::vector<Adaptation> adaptations;
   std::optional<Problem> no_plan;  // why there are no adaptations
 };
-PortReport port_recipe(const PortRequest& request, const hardware::Catalogue& catalogue);
+PortReport port_recipe(const PortRequest& request, const plan::PlanContext& context);
 
 std::string setting_name(const formats::ConfigSetting& setting);  // "SFTConfig.learning_rate"
 std::string figures_text(const PlanFigures& figures);  // "41.2 of 79.6 GiB, 3.4 s, $18.20 per 1,000 steps, fits"

@@ -49,7 +49,7 @@ bool is_known_section(std::string_view section) {
 
 class Mapper {
  public:
-  Mapper(const std::string& gpu, const hardware::Catalogue& catalogue) : gpu_(gpu), catalogue_(catalogue) {}
+  Mapper(const std::string& gpu, const plan::PlanContext& context) : gpu_(gpu), context_(context) {}
 
   PortedRecipe map(const std::vector<ConfigSetting>& settings) {
     for (const ConfigSetting& s : settings) find_libraries(s);
@@ -401,7 +401,7 @@ class Mapper {
   void take_target() {
     const bool given = !gpu_.empty();
     const std::string id = given ? gpu_ : std::to_string(out_.processes) + "xh100";
-    const hardware::Target target = catalogue_.target(id);
+    const hardware::Target target = context_.catalogue.target(id);
     if (target.devices() != out_.processes)
       throw Error({.id = "PORT",
                    .message = "the recipe has " + std::to_string(out_.processes) + " processes, the target " +
@@ -415,7 +415,7 @@ class Mapper {
   }
 
   const std::string& gpu_;
-  const hardware::Catalogue& catalogue_;
+  const plan::PlanContext& context_;
   PortedRecipe out_;
   bool trl_ = false, trainer_ = false, has_axes_ = false;
   std::optional<ConfigSetting> warmup_, steps_, batch_, processes_;
@@ -427,19 +427,19 @@ class Mapper {
 }  // namespace
 
 PortedRecipe recipe_of(const std::vector<ConfigSetting>& settings, const std::string& gpu,
-                       const hardware::Catalogue& catalogue) {
-  return Mapper(gpu, catalogue).map(settings);
+                       const plan::PlanContext& context) {
+  return Mapper(gpu, context).map(settings);
 }
 
 PortedRecipe read_recipe(const std::vector<std::filesystem::path>& files, const std::string& gpu,
-                         const hardware::Catalogue& catalogue) {
+                         const plan::PlanContext& context) {
   std::vector<ConfigSetting> settings;
   for (const std::filesystem::path& file : files) {
     formats::ConfigFile read = formats::read_config_file(file);
     settings.insert(settings.end(), std::make_move_iterator(read.settings.begin()),
                     std::make_move_iterator(read.settings.end()));
   }
-  PortedRecipe recipe = recipe_of(settings, gpu, catalogue);
+  PortedRecipe recipe = recipe_of(settings, gpu, context);
   for (const std::filesystem::path& file : files) recipe.files.push_back(file.string());
   if (!recipe.experiment.has("name") && !files.empty()) {
     std::string name = files.front().stem().string();

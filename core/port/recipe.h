@@ -8,7 +8,7 @@
 
 #include "core/experiment/experiment.h"
 #include "core/formats/config/config_settings.h"
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 
 namespace mw::port {
 
@@ -43,9 +43,9 @@ struct PortedRecipe {
 // `gpu`: the target of the recipe, which its files do not name; empty: as many H100 as it has processes. Throws PORT if
 // no file holds a setting of training, the Errors of the readers, and TARGET.
 PortedRecipe read_recipe(const std::vector<std::filesystem::path>& files, const std::string& gpu,
-                         const hardware::Catalogue& catalogue);
+                         const plan::PlanContext& context);
 // `settings`: of all files, in the order of the files; a later value replaces an earlier one.
 PortedRecipe recipe_of(const std::vector<formats::ConfigSetting>& settings, const std::string& gpu,
-                       const hardware::Catalogue& catalogue);
+                       const plan::PlanContext& context);
 
 }  // namespace mw::port

@@ -31,9 +31,9 @@ std::string python_literal(const Json& value) {
 
 class TrlWriter {
  public:
-  TrlWriter(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue)
-      : experiment_(experiment), config_(experiment::bind(experiment)) {
-    mesh_ = planning::planned_mesh(experiment, catalogue);
+  TrlWriter(const experiment::Experiment& experiment, const plan::PlanContext& context)
+      : experiment_(experiment), config_(experiment.config()) {
+    mesh_ = planning::planned_mesh(experiment, context);
     lora_ = config_.train.method == model::TrainMethod::lora;
   }
 
@@ -205,8 +205,8 @@ class TrlWriter {
 
 }  // namespace
 
-TrlSettings trl_settings(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue) {
-  return TrlWriter(experiment, catalogue).write();
+TrlSettings trl_settings(const experiment::Experiment& experiment, const plan::PlanContext& context) {
+  return TrlWriter(experiment, context).write();
 }
 
 }  // namespace mw::port

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/experiment/experiment.h"
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 
 namespace mw::port {
 
@@ -28,6 +28,6 @@ struct TrlSettings {
 };
 
 // Throws Error for an invalid experiment, a target or a model that is not known.
-TrlSettings trl_settings(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
+TrlSettings trl_settings(const experiment::Experiment& experiment, const plan::PlanContext& context);
 
 }  // namespace mw::port

@@ -268,25 +268,25 @@ std::string html_report(const std::vector<ReportItem>& items, const std::string&
   return html_document(title, body);
 }
 
-ReportItem report_item(const store::Store& store, const store::RunId& run, const hardware::Catalogue& catalogue) {
+ReportItem report_item(const store::Store& store, const store::RunId& run, const plan::PlanContext& context) {
   ReportItem item{.run = compare::compared(store, run), .row = store.find(run)};
-  compare::add_audit(item.run, catalogue);
+  compare::add_audit(item.run, context);
   return item;
 }
 
-ReportItem report_item(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+ReportItem report_item(const experiment::Experiment& experiment, const plan::PlanContext& context,
                        const std::stop_token& stop) {
-  ReportItem item{.run = {.name = experiment::bind_valid(experiment).name,
+  ReportItem item{.run = {.name = experiment.valid_values().name,
                           .provenance = formats::Provenance::predicted,
                           .experiment = experiment,
                           .training = views::RunView()}};
   if (item.run.name.empty()) item.run.name = "experiment";
-  for (const planning::Diagnostic& d : planning::diagnostics(experiment, catalogue).found)
+  for (const planning::Diagnostic& d : planning::diagnostics(experiment, context).found)
     item.problems.push_back(d.problem);
   if (planning::planned_elsewhere(experiment)) {
-    add_plan(planning::plan_experiment(experiment, catalogue), item);
-    if (experiment::bind_valid(experiment).kind == experiment::Kind::train)
-      item.run = compare::compared_plan(experiment, catalogue);
+    add_plan(planning::plan_experiment(experiment, context), item);
+    if (experiment.valid_values().kind == experiment::Kind::train)
+      item.run = compare::compared_plan(experiment, context);
     return item;
   }
   const planning::Prediction prediction = planning::predict(experiment, planning::ReadData::yes, stop);
@@ -301,12 +301,12 @@ ReportItem report_item(const experiment::Experiment& experiment, const hardware:
   return item;
 }
 
-std::vector<ReportItem> report_items(const std::filesystem::path& file, const hardware::Catalogue& catalogue,
+std::vector<ReportItem> report_items(const std::filesystem::path& file, const plan::PlanContext& context,
                                      const std::stop_token& stop) {
   if (file.extension() == ".json" && formats::bench_kind(file) == formats::BenchKind::none)
-    return {report_item(experiment::Experiment::load(file), catalogue, stop)};
+    return {report_item(experiment::Experiment::load(file), context, stop)};
   std::vector<ReportItem> items;
-  for (ComparedRun& run : compare::compared_files(file, catalogue)) items.push_back({.run = std::move(run)});
+  for (ComparedRun& run : compare::compared_files(file, context)) items.push_back({.run = std::move(run)});
   return items;
 }
 

@@ -25,11 +25,11 @@ struct ReportItem {
 };
 
 // Throws RUN-UNKNOWN.
-ReportItem report_item(const store::Store& store, const store::RunId& run, const hardware::Catalogue& catalogue);
+ReportItem report_item(const store::Store& store, const store::RunId& run, const plan::PlanContext& context);
 // A plan of an experiment, or one item for each set of a file of results. Throws errors of the file.
-std::vector<ReportItem> report_items(const std::filesystem::path& file, const hardware::Catalogue& catalogue,
+std::vector<ReportItem> report_items(const std::filesystem::path& file, const plan::PlanContext& context,
                                      const std::stop_token& stop = {});
-ReportItem report_item(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue,
+ReportItem report_item(const experiment::Experiment& experiment, const plan::PlanContext& context,
                        const std::stop_token& stop = {});
 
 // One item: a report of it. More: a comparison with the first as baseline. `written`: the time, "2026-01-31T12:00:00Z".

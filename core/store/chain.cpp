@@ -61,7 +61,7 @@ class Verifier {
   Verifier(const Store& store, const RunId& run, Database& db)
       : folder_(store.run_folder(run)), db_(db), run_(run_number(run)) {
     try {
-      kept_ = static_cast<size_t>(std::max(1L, experiment::bind_valid(store.experiment(run)).train.keep_checkpoints));
+      kept_ = static_cast<size_t>(std::max(1L, store.experiment(run).valid_values().train.keep_checkpoints));
     } catch (const Error&) {  // the experiment is damaged, which its link finds
     }
   }

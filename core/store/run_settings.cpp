@@ -67,7 +67,7 @@ RunSettings settings_of(const experiment::Experiment& experiment) {
       text = "not readable";
     }
   }
-  mesh::Mesh mesh = experiment::bind_valid(experiment).mesh;
+  mesh::Mesh mesh = experiment.valid_values().mesh;
   std::erase_if(mesh.axes, [](const mesh::MeshAxis& axis) { return axis.size == 1; });  // changes nothing
   out["mesh"] = mesh.axes.empty() ? "one device" : mesh::to_text(mesh);
   return out;

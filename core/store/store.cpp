@@ -340,7 +340,7 @@ RunId Store::create(const experiment::Experiment& experiment, const std::string&
     ++number;
   const fs::path artefacts = impl_->folder / run_id(number);
   try {
-    const std::string chosen = !name.empty() ? without_url_secrets(name) : experiment::bind_valid(frozen).name;
+    const std::string chosen = !name.empty() ? without_url_secrets(name) : frozen.valid_values().name;
     Statement insert(db,
                      "INSERT INTO runs(id, name, created, experiment, experiment_folder, state, model, method, source, "
                      "steps_done, steps_total, seconds, tokens, peak) VALUES(?,?,?,?,?,'queued',?,?,?,0,?,0,0,0)");

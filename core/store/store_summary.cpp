@@ -56,7 +56,7 @@ std::string folder_name(const std::filesystem::path& path) {
 
 RunRow row_from(const experiment::Experiment& experiment) {
   RunRow row;
-  const experiment::ExperimentConfig config = experiment::bind_valid(experiment);
+  const experiment::ExperimentConfig config = experiment.valid_values();
   row.model = config.model.id.empty() ? folder_name(config.model.path) : config.model.id;
   if (config.kind != experiment::Kind::train) {
     row.method = config.kind == experiment::Kind::serve ? "sweep" : "size";

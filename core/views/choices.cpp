@@ -10,17 +10,17 @@
 
 namespace mw::views {
 
-std::vector<TargetChoice> target_choices(const hardware::Catalogue& catalogue) {
+std::vector<TargetChoice> target_choices(const plan::PlanContext& context) {
   std::vector<TargetChoice> out;
-  for (const std::string& id : catalogue.target_ids()) {
-    const hardware::Target target = catalogue.target(id);
+  for (const std::string& id : context.catalogue.target_ids()) {
+    const hardware::Target target = context.catalogue.target(id);
     TargetChoice choice{.id = id,
                         .chip = target.chip.name,
                         .chips = target.chips(),
                         .devices = target.devices(),
                         .memory = Bytes(static_cast<std::int64_t>(target.chip.memory.value)),
                         .usd_per_hour = {}};
-    if (const hardware::Price* price = catalogue.price(target.chip.id))
+    if (const hardware::Price* price = context.catalogue.price(target.chip.id))
       choice.usd_per_hour = price->usd_per_chip_hour * choice.chips;
     out.push_back(std::move(choice));
   }
@@ -39,12 +39,12 @@ std::vector<ModelChoice> model_choices() {
   return out;
 }
 
-void predict_fit(ModelChoice& choice, experiment::Experiment experiment, const hardware::Catalogue& catalogue) {
+void predict_fit(ModelChoice& choice, experiment::Experiment experiment, const plan::PlanContext& context) {
   experiment.erase("model.path");
   experiment.set_value("model.id", choice.id);
   try {
     if (planning::planned_elsewhere(experiment)) {
-      const plan::Plan plan = plan::predict(planning::plan_request(experiment, catalogue));
+      const plan::Plan plan = plan::predict(planning::plan_request(experiment, context));
       choice.fits = plan.fits();
       choice.memory = plan.memory.at_peak.total();
     } else {
@@ -61,7 +61,7 @@ namespace {
 
 experiment::Experiment serving_here(const importing::FoundModel& model, const experiment::Experiment& experiment) {
   experiment::Experiment out;
-  if (experiment::bind_valid(experiment).target.id == "cpu")
+  if (experiment.valid_values().target.id == "cpu")
     for (const char* key : {"train.dtype", "target.threads", "target.memory_gib"})
       out.set_value(key, experiment.value(key));
   out.set_value("kind", "serve");
@@ -86,7 +86,7 @@ plan::Estimate reciprocal(const plan::Estimate& seconds) {
 }  // namespace
 
 FoundChoice predict_here(importing::FoundModel model, const experiment::Experiment& experiment,
-                         const hardware::Catalogue& catalogue) {
+                         const plan::PlanContext& context) {
   FoundChoice choice{.model = std::move(model)};
   if (choice.model.kind != importing::ModelKind::model) {
     choice.reason = choice.model.kind == importing::ModelKind::adapter ? "an adapter runs on its base model"
@@ -100,10 +100,10 @@ FoundChoice predict_here(importing::FoundModel model, const experiment::Experime
   try {
     const experiment::Experiment served = serving_here(choice.model, experiment);
     const planning::Prediction memory =
-        planning::engine_server(experiment::bind(served), formats::read_config(choice.model.folder)).memory;
+        planning::engine_server(served.config(), formats::read_config(choice.model.folder)).memory;
     choice.fits = memory.fits();
     choice.memory = memory.at_peak.total();
-    const plan::Plan plan = plan::predict(planning::plan_request(served, catalogue));
+    const plan::Plan plan = plan::predict(planning::plan_request(served, context));
     if (plan.serve && plan.serve->tpot.value > 0) choice.tokens_per_second = reciprocal(plan.serve->tpot);
   } catch (const Error& error) {
     if (error.problem().id == "SERVE") choice.fits = false;  // weights and one request exceed the memory

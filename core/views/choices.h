@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/experiment/experiment.h"
-#include "core/hardware/catalogue.h"
 #include "core/import/found_models.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/plan/request/estimate.h"
 
 namespace mw::views {
@@ -18,7 +18,7 @@ struct TargetChoice {
   Bytes memory;                        // available to a program, per device
   std::optional<double> usd_per_hour;  // of all chips, on demand; empty: the price list has none
 };
-std::vector<TargetChoice> target_choices(const hardware::Catalogue& catalogue);
+std::vector<TargetChoice> target_choices(const plan::PlanContext& context);
 
 struct ModelChoice {
   std::string id, family;
@@ -31,7 +31,7 @@ struct ModelChoice {
 };
 std::vector<ModelChoice> model_choices();
 // Fills in the prediction for the model: on this machine with every row at its maximum length.
-void predict_fit(ModelChoice& choice, experiment::Experiment experiment, const hardware::Catalogue& catalogue);
+void predict_fit(ModelChoice& choice, experiment::Experiment experiment, const plan::PlanContext& context);
 
 // A folder that was found, with the prediction for serving it on this machine: one request at a time of kHereTokens
 // tokens, prompt and answer.
@@ -45,7 +45,7 @@ struct FoundChoice {
 };
 // `experiment`: its weight type, threads and memory limit of this machine apply.
 FoundChoice predict_here(importing::FoundModel model, const experiment::Experiment& experiment,
-                         const hardware::Catalogue& catalogue);
+                         const plan::PlanContext& context);
 // {"path", "place", "kind", "name", "family", "dtype", "parameters", "bytes", "predicted": {"fits", "peak_bytes",
 // "tokens_per_second", "tokens_per_second_low", "tokens_per_second_high"} or null, "reason"}
 Json to_json(const FoundChoice& choice);

@@ -14,7 +14,7 @@ namespace {
 std::vector<mesh::AdapterShape> adapters_of(const experiment::Experiment& e, const plan::Request& r,
                                             const model::TensorInventory& inventory) {
   const bool here = r.stack == model::Stack::engine && r.method == model::TrainMethod::lora && !r.targets.empty();
-  return here ? experiment::adapter_shapes(r.model, experiment::lora_options(experiment::bind(e).lora))
+  return here ? experiment::adapter_shapes(r.model, experiment::lora_options(e.config().lora))
               : plan::adapter_shapes(r, inventory);
 }
 
@@ -34,10 +34,10 @@ mesh::EngineStep engine_step_of(const plan::Request& r) {
 
 }  // namespace
 
-Design design(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue) {
+Design design(const experiment::Experiment& experiment, const plan::PlanContext& context) {
   Design d;
   d.experiment = experiment;
-  d.planned = planning::plan_experiment(experiment, catalogue);
+  d.planned = planning::plan_experiment(experiment, context);
   const plan::Request& r = d.planned.request;
   const auto use = r.work == plan::Work::train ? mesh::ShardingUse::training : mesh::ShardingUse::sampling;
   const model::TensorInventory inventory(r.model);

@@ -24,7 +24,7 @@ struct Design {
 using DesignPtr = std::shared_ptr<const Design>;
 
 // Throws Error for an unknown target, a mesh that does not match the chips, or a missing model.
-Design design(const experiment::Experiment& experiment, const hardware::Catalogue& catalogue);
+Design design(const experiment::Experiment& experiment, const plan::PlanContext& context);
 
 bool is_here(const Design& design);  // whether the target is this machine, where the engine runs it
 // Returns whether the design is complete without the engine's prediction of a run (see with_prediction()).

@@ -59,7 +59,7 @@ Series series_of(const store::Store& store, const store::RunId& run, const std::
 }  // namespace
 
 std::vector<RunDetails> read_details(const store::Store& store, const std::vector<DetailsRequest>& runs,
-                                     const hardware::Catalogue* catalogue, const std::stop_token& stop) {
+                                     const plan::PlanContext* context, const std::stop_token& stop) {
   std::vector<RunDetails> out;
   for (const DetailsRequest& run : runs) {
     if (stop.stop_requested()) break;
@@ -80,16 +80,15 @@ std::vector<RunDetails> read_details(const store::Store& store, const std::vecto
     read([&] {
       details.answers = store.last_answers(run.row.id);
       details.trainable = train::trainable_of(store.started_info(run.row.id));
-      if (catalogue) details.cost = planning::run_cost(store, run.row, *catalogue);
+      if (context) details.cost = planning::run_cost(store, run.row, *context);
     });
     if (is_readable) out.push_back(std::move(details));
   }
   return out;
 }
 
-std::shared_ptr<const hardware::Catalogue> RunList::catalogue() {
-  if (load_catalogue_ && !catalogue_) catalogue_ = std::make_shared<const hardware::Catalogue>(load_catalogue_());
-  return catalogue_;
+plan::PlanContextPtr RunList::context() {
+  return load_context_ ? load_context_() : nullptr;
 }
 
 const RunList::Known* RunList::find(const store::RunId& run) const {
@@ -155,7 +154,7 @@ void RunList::compare() {
 
 std::vector<ListedRun> RunList::read(const store::Store& store, store::Trash trash, size_t most) {
   rows_ = store.list(trash);
-  if (const auto requests = missing(most); !requests.empty()) add(read_details(store, requests, catalogue().get()));
+  if (const auto requests = missing(most); !requests.empty()) add(read_details(store, requests, context().get()));
   compare();
   std::vector<ListedRun> out;
   out.reserve(rows_.size());

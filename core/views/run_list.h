@@ -44,20 +44,19 @@ struct DetailsRequest {
 // Any thread that may use `store`. Without a catalogue there are no costs. Leaves out runs that cannot be read now,
 // such as those of a busy store. Ends early if `stop` is requested.
 std::vector<RunDetails> read_details(const store::Store& store, const std::vector<DetailsRequest>& runs,
-                                     const hardware::Catalogue* catalogue, const std::stop_token& stop = {});
+                                     const plan::PlanContext* context, const std::stop_token& stop = {});
 
 // Reads the runs of a store, and keeps the details that cannot change from one reading to the next.
 class RunList {
  public:
   static constexpr size_t kAll = std::numeric_limits<size_t>::max();
-  explicit RunList(hardware::LoadCatalogue catalogue = {})
-      : load_catalogue_(std::move(catalogue)) {}  // empty: no costs
+  explicit RunList(plan::LoadContext context = {}) : load_context_(std::move(context)) {}  // empty: no costs
   // Newest first. Reads details of the `most` newest runs only; older runs keep the details of earlier readings.
   std::vector<ListedRun> read(const store::Store& store, store::Trash trash, size_t most = kAll);
   // The newest runs of the last reading whose details are missing or older than their row, for another thread to read.
   std::vector<DetailsRequest> missing(size_t most) const;
   void add(std::vector<RunDetails> details);
-  std::shared_ptr<const hardware::Catalogue> catalogue();  // null: no costs
+  plan::PlanContextPtr context();  // null: no costs
 
  private:
   struct Known {
@@ -70,8 +69,7 @@ class RunList {
   };
   const Known* find(const store::RunId& run) const;  // null: not known
   void compare();
-  hardware::LoadCatalogue load_catalogue_;
-  std::shared_ptr<const hardware::Catalogue> catalogue_;
+  plan::LoadContext load_context_;
   std::unordered_map<store::RunId, Known> known_;
   store::SettingsTable settings_;
   std::vector<store::RunRow> rows_;  // of the last reading

@@ -16,7 +16,7 @@ namespace mw::compare {
 namespace {
 
 using experiment::Experiment;
-using test::catalogue;
+using test::context;
 using testing::HasSubstr;
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
@@ -40,9 +40,9 @@ Experiment server() {
 
 // A sweep whose values are those of the simulator, as a column.
 ComparedRun served(const std::string& name, const Experiment& e) {
-  formats::BenchSet set = experiment::sweep_facts(experiment::bind(e), catalogue());
+  formats::BenchSet set = experiment::sweep_facts(e.config(), context().catalogue);
   set.name = name;
-  for (const double rate : {1.0, 8.0}) set.points.push_back(simulated_point(e, {rate, 1024}, catalogue()));
+  for (const double rate : {1.0, 8.0}) set.points.push_back(simulated_point(e, {rate, 1024}, context()));
   ComparedRun out = compared(std::move(set));
   out.experiment = e;
   return out;
@@ -67,13 +67,13 @@ Experiment trainer() {
 }
 
 double planned_speed(const Experiment& e) {
-  return plan::predict(planning::plan_request(e, catalogue())).run.tokens_per_second;
+  return plan::predict(planning::plan_request(e, context())).run.tokens_per_second;
 }
 
 Comparison estimated(const std::vector<ComparedRun>& runs) {
   Comparison comparison = compare(runs);
   const GapInput input = gap_input(comparison, runs);
-  return with_effects(std::move(comparison), input, catalogue());
+  return with_effects(std::move(comparison), input, context());
 }
 
 const Effects* effects_of(const Comparison& c, const std::string& key) {
@@ -186,7 +186,7 @@ TEST(Attribution, AStopEndsTheEstimate) {
   const Comparison comparison = compare(runs);
   std::stop_source source;
   source.request_stop();
-  EXPECT_THROW(with_effects(comparison, gap_input(comparison, runs), catalogue(), source.get_token()), Error);
+  EXPECT_THROW(with_effects(comparison, gap_input(comparison, runs), context(), source.get_token()), Error);
 }
 
 }  // namespace

@@ -221,7 +221,7 @@ TEST(Comparison, ThePapersPlatformsAreConfoundedAndTwoCellsAreImpossible) {
                 point(4, 8192, v[5], kNo, kNo),    point(4, 15360, v[6], kNo, kNo), point(kNo, 4096, kNo, v[7], v[8])};
     for (BenchPoint& p : s.points) p.num_prompts = p.completed = 30;
     ComparedRun c = compared(s);
-    c.sweep->findings = audit_known(c.sweep->set, test::catalogue());
+    c.sweep->findings = audit_known(c.sweep->set, test::context());
     return c;
   };
   const Comparison c = compare({paper("2xh100", "bf16", "0.20.2", {22.12, 51, 1490, 58, 1443, 7202, 99, 31.2, 728}),
@@ -263,7 +263,7 @@ ComparedRun trained(const std::string& name, double loss, const std::string& mas
 TEST(Comparison, PlansShowPredictedAndMeasuredRatiosBesideEachOther) {
   std::vector<ComparedRun> runs;
   for (const char* name : {"paper-train-v5p-8", "paper-train-2xh100"})
-    for (ComparedRun& run : compared_files(MW_RESOURCES "/examples/" + std::string(name) + ".json", test::catalogue()))
+    for (ComparedRun& run : compared_files(MW_RESOURCES "/examples/" + std::string(name) + ".json", test::context()))
       runs.push_back(std::move(run));
   ASSERT_EQ(runs.size(), 2U);
   const Comparison c = compare(runs);
@@ -278,7 +278,7 @@ TEST(Comparison, PlansShowPredictedAndMeasuredRatiosBesideEachOther) {
   EXPECT_GT(delta("step.predicted_s"), 0.5);
   EXPECT_GT(delta("cost.predicted_usd"), delta("step.predicted_s"));
   for (const Confounder& confounder : c.confounders) EXPECT_NE(confounder.key, "state") << confounder.text;
-  EXPECT_THROW(compared_files(MW_RESOURCES "/examples/tiny-lora.json", test::catalogue()), Error);
+  EXPECT_THROW(compared_files(MW_RESOURCES "/examples/tiny-lora.json", test::context()), Error);
 }
 
 TEST(Comparison, TrainingRunsWithOtherLossMasksAreConfounded) {

@@ -38,12 +38,12 @@ BenchSet published(const std::string& target) {
 // Of one prompt length, at every rate: caches as warm as the sweep leaves them.
 std::vector<BenchPoint> simulated(const std::string& target, int input_len, int output_len,
                                   const std::vector<std::pair<std::string, std::string>>& changes = {}) {
-  const experiment::Experiment e = counterfactual(served_example(target), changes, test::catalogue());
+  const experiment::Experiment e = counterfactual(served_example(target), changes, test::context());
   std::vector<BenchPoint> points;
   experiment::Experiment one = e;
   one.set_value("sweep.output_len", output_len);
-  for (const double rate : experiment::sweep_settings(experiment::bind(one)).request_rates)
-    points.push_back(simulated_point(one, {rate, input_len}, test::catalogue()));
+  for (const double rate : experiment::sweep_settings(one.config()).request_rates)
+    points.push_back(simulated_point(one, {rate, input_len}, test::context()));
   return points;
 }
 

@@ -13,7 +13,7 @@
 namespace mw::compare {
 namespace {
 
-using test::catalogue;
+using test::context;
 using testing::ElementsAre;
 
 class ExplainReplay : public testing::Test {
@@ -28,9 +28,9 @@ class ExplainReplay : public testing::Test {
                                                                                      {"sweep.num_prompts", "20"},
                                                                                      {"sweep.output_len", "64"}})
       here.set(key, value);
-    formats::BenchSet set = experiment::sweep_facts(experiment::bind(here), catalogue());
+    formats::BenchSet set = experiment::sweep_facts(here.config(), context().catalogue);
     set.name = "recorded";
-    for (const double rate : {4.0, 16.0}) set.points.push_back(simulated_point(here, {rate, 512}, catalogue()));
+    for (const double rate : {4.0, 16.0}) set.points.push_back(simulated_point(here, {rate, 512}, context()));
     for (formats::BenchPoint& point : set.points)  // as on a machine that is slower than its model
       for (auto* stats : {&point.ttft, &point.tpot, &point.e2el}) stats->percentiles[99] *= 1.25;
     ComparedRun run = compared(std::move(set));
@@ -48,11 +48,11 @@ class ExplainReplay : public testing::Test {
 
 TEST_F(ExplainReplay, CausesAddUpToTheDifference) {
   const experiment::Experiment other = counterfactual(
-      here, {{"target.id", "1xh100"}, {"serve.kv_dtype", "fp8"}, {"serve.prefix_cache", "false"}}, catalogue());
-  const ReplayExplanation e = explain_replay(recording, here, other, catalogue());
+      here, {{"target.id", "1xh100"}, {"serve.kv_dtype", "fp8"}, {"serve.prefix_cache", "false"}}, context());
+  const ReplayExplanation e = explain_replay(recording, here, other, context());
   EXPECT_TRUE(e.recorded);
   EXPECT_THAT(names(e), ElementsAre("model's error", "chips and software", "KV type", "prefix cache"));
-  const formats::BenchSet alone = replay(recording, other, catalogue());
+  const formats::BenchSet alone = replay(recording, other, context());
   ASSERT_EQ(e.predicted.points.size(), 2u);
   for (size_t i = 0; i < 2; ++i) {
     const ReplayFigures end = replay_figures(alone.points[i], alone.usd_per_hour);
@@ -71,13 +71,13 @@ TEST_F(ExplainReplay, CausesAddUpToTheDifference) {
 }
 
 TEST_F(ExplainReplay, TheSameServerHasOnlyTheErrorOfTheModel) {
-  EXPECT_THAT(names(explain_replay(recording, here, here, catalogue())), ElementsAre("model's error"));
+  EXPECT_THAT(names(explain_replay(recording, here, here, context())), ElementsAre("model's error"));
 }
 
 TEST_F(ExplainReplay, AWorkloadBeginsAtTheSimulatedServer) {
   for (formats::BenchPoint& point : recording.set.points) point.ttft = point.tpot = point.e2el = {};
   const ReplayExplanation e =
-      explain_replay(recording, here, counterfactual(here, {{"serve.kv_dtype", "fp8"}}, catalogue()), catalogue());
+      explain_replay(recording, here, counterfactual(here, {{"serve.kv_dtype", "fp8"}}, context()), context());
   EXPECT_FALSE(e.recorded);
   EXPECT_THAT(names(e), ElementsAre("KV type"));
   EXPECT_EQ(replay_rows(to_json(e)).front().name, "as recorded, simulated");
@@ -85,23 +85,23 @@ TEST_F(ExplainReplay, AWorkloadBeginsAtTheSimulatedServer) {
 
 // 27b in bf16 does not fit on one v6e chip with 32 GB; on 8 it does, so that the model is changed with the chips.
 TEST_F(ExplainReplay, JoinsFactorsWhoseServerCannotBeSimulated) {
-  experiment::Experiment big = counterfactual(here, {{"target.id", "v6e-8"}}, catalogue());
+  experiment::Experiment big = counterfactual(here, {{"target.id", "v6e-8"}}, context());
   big.set("model.id", "gemma3-27b");
-  const ReplayExplanation grown = explain_replay(recording, here, big, catalogue());
+  const ReplayExplanation grown = explain_replay(recording, here, big, context());
   EXPECT_THAT(names(grown), ElementsAre("model's error", "chips and software", "model"));
-  formats::BenchSet set = replay(recording, big, catalogue());
+  formats::BenchSet set = replay(recording, big, context());
   ComparedRun run = compared(set);
   run.experiment = big;
   const Recording of_big = recording_of(run);
-  const ReplayExplanation shrunk = explain_replay(of_big, big, here, catalogue());
+  const ReplayExplanation shrunk = explain_replay(of_big, big, here, context());
   EXPECT_THAT(names(shrunk), ElementsAre("model's error", "chips and software, model"));
 }
 
 TEST_F(ExplainReplay, IsKeptWithTheRun) {
   const test::Scratch folder;
   store::Store store(folder.path());
-  const experiment::Experiment other = counterfactual(here, {{"serve.kv_dtype", "fp8"}}, catalogue());
-  const ReplayExplanation e = explain_replay(recording, here, other, catalogue());
+  const experiment::Experiment other = counterfactual(here, {{"serve.kv_dtype", "fp8"}}, context());
+  const ReplayExplanation e = explain_replay(recording, here, other, context());
   const store::RunId run = record_replay(store, other, e.predicted, to_json(e));
   const std::vector<ReplayRow> rows = replay_rows(compared(store, run).explained);
   ASSERT_EQ(rows.size(), 8u);  // of each point: as recorded, two causes, as replayed

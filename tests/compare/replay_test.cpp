@@ -22,7 +22,7 @@ namespace {
 
 using formats::BenchPoint;
 using formats::BenchSet;
-using test::catalogue;
+using test::context;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -42,12 +42,12 @@ experiment::Experiment server(const char* target) {
 }
 
 BenchPoint played(const experiment::Experiment& e, double rate, int len = 512) {
-  return simulated_point(e, {rate, len}, catalogue());
+  return simulated_point(e, {rate, len}, context());
 }
 
 // As a run of the store is read again.
 ComparedRun run_of(const experiment::Experiment& e, std::vector<BenchPoint> points) {
-  BenchSet set = experiment::sweep_facts(experiment::bind(e), catalogue());
+  BenchSet set = experiment::sweep_facts(e.config(), context().catalogue);
   set.name = "recorded";
   set.points = std::move(points);
   ComparedRun run = compared(std::move(set));
@@ -58,7 +58,7 @@ ComparedRun run_of(const experiment::Experiment& e, std::vector<BenchPoint> poin
 TEST(Replay, SameServerReproducesTheRecording) {
   const experiment::Experiment e = server("v6e-1");
   const Recording recording = recording_of(run_of(e, {played(e, 4), played(e, 16)}));
-  const BenchSet again = replay(recording, recording.server, catalogue());
+  const BenchSet again = replay(recording, recording.server, context());
   ASSERT_EQ(again.points.size(), 2u);
   EXPECT_EQ(again.provenance, formats::Provenance::predicted);
   EXPECT_EQ(again.name, "recorded replayed");
@@ -118,7 +118,7 @@ BenchPoint served_here(const experiment::Experiment& e, double rate, double slow
   const model::Config config = formats::read_config(e.path("model.path"));
   std::vector<serve::TimedStep> told;
   const auto engine = serve::make_simulated_backend(std::make_unique<LawfulEngine>(config, slowness, told),
-                                                    planning::engine_server(experiment::bind(e), config).settings);
+                                                    planning::engine_server(e.config(), config).settings);
   const serve::Load load = serve::make_load(
       {.request_rate = rate, .input_len = 100, .output_len = kAnswer, .num_prompts = kAnswers, .seed = 3});
   BenchPoint point = serve::summarise(load, engine->run(load, {}, {}), {});
@@ -139,7 +139,7 @@ TEST(Replay, SimulatesASweepOfThisEngineFromItsSteps) {
   const experiment::Experiment e = engine_here();
   const std::vector<BenchPoint> points{served_here(e, 10, 1), served_here(e, 20, 1.6), served_here(e, 120, 0.8)};
   const Recording recording = recording_of(run_of(e, points));
-  const BenchSet again = replay(recording, recording.server, catalogue());
+  const BenchSet again = replay(recording, recording.server, context());
   EXPECT_EQ(again.provenance, formats::Provenance::predicted);
   EXPECT_THAT(again.conditions.at("calibration"), HasSubstr("the recording's own"));
   EXPECT_THAT(again.notes, Contains(HasSubstr("predicted from recorded steps")));
@@ -151,7 +151,7 @@ TEST(Replay, SimulatesASweepOfThisEngineFromItsSteps) {
     EXPECT_NEAR(again.points[i].output_throughput / points[i].output_throughput, 1, 0.02) << i;
   }
   // What the same machine would have done with another scheduler.
-  const BenchSet alone = replay(recording, counterfactual(e, {{"serve.max_num_seqs", "1"}}, catalogue()), catalogue());
+  const BenchSet alone = replay(recording, counterfactual(e, {{"serve.max_num_seqs", "1"}}, context()), context());
   EXPECT_LE(alone.points[2].tpot.median, again.points[2].tpot.median);
   EXPECT_GT(alone.points[2].ttft.median, 2 * again.points[2].ttft.median);
 }
@@ -159,7 +159,7 @@ TEST(Replay, SimulatesASweepOfThisEngineFromItsSteps) {
 TEST(Replay, RefusesAServerThatWouldNotStart) {
   const auto error_of = [](const Recording& recording, const experiment::Experiment& e) -> std::string {
     try {
-      replay(recording, e, catalogue());
+      replay(recording, e, context());
     } catch (const Error& error) {
       return error.problem().id;
     }
@@ -204,10 +204,10 @@ TEST(Replay, ClosedLoopKeepsTheNumberOfUsers) {
   BenchPoint point = played(e, 1);
   ASSERT_TRUE(std::isnan(point.request_rate));
   const Recording recording = recording_of(run_of(e, {point}));
-  const BenchSet same = replay(recording, e, catalogue());
+  const BenchSet same = replay(recording, e, context());
   EXPECT_EQ(same.points[0].max_concurrency, 4);
   EXPECT_NEAR(same.points[0].output_throughput, point.output_throughput, 0.01 * point.output_throughput);
-  const BenchSet slower = replay(recording, counterfactual(e, {{"target.id", "v5e-1"}}, catalogue()), catalogue());
+  const BenchSet slower = replay(recording, counterfactual(e, {{"target.id", "v5e-1"}}, context()), context());
   EXPECT_EQ(slower.points[0].max_concurrent_requests, 4);
   EXPECT_GT(slower.points[0].duration_s, 1.05 * point.duration_s) << "a slower server is asked more slowly";
 }
@@ -218,7 +218,7 @@ TEST(Replay, ChipMeshKvTypeAndCacheEachChangeWhatIsPredicted) {
   e.set("serve.prefix_cache", "true");
   const Recording recording = recording_of(run_of(e, {played(e, 4, 2048), played(e, 16, 2048)}));
   const auto with = [&](const std::vector<std::pair<std::string, std::string>>& changes) {
-    return replay(recording, counterfactual(recording.server, changes, catalogue()), catalogue());
+    return replay(recording, counterfactual(recording.server, changes, context()), context());
   };
   const BenchSet same = with({}), chip = with({{"target.id", "v5e-1"}}),
                  mesh = with({{"target.id", "v6e-4"}, {"mesh.tp", "4"}}), kv = with({{"serve.kv_dtype", "fp8"}}),
@@ -244,7 +244,7 @@ TEST(Replay, NotesWhatCannotBeReproduced) {
   BenchPoint summary;
   summary.request_rate = 32, summary.input_len = 512;
   const ComparedRun run = run_of(e, {point, summary});
-  const BenchSet again = replay(recording_of(run), e, catalogue());
+  const BenchSet again = replay(recording_of(run), e, context());
   ASSERT_EQ(again.points.size(), 1u);
   EXPECT_EQ(again.points[0].completed, 19);
   EXPECT_THAT(again.notes, Contains(HasSubstr("1 failed requests")));
@@ -278,7 +278,7 @@ TEST_F(ReplayFiles, ReadsWorkloadsAndResultsAndRejectsOthers) {
   std::ofstream(csv) << "arrival_s,prompt_tokens,output_tokens\n0,100,20\n0.1,700,40\n0.5,50,10\n";
   const Recording workload = recording_of(csv);
   EXPECT_EQ(workload.requests(), 3);
-  const BenchSet r = replay(workload, server("v6e-1"), catalogue());
+  const BenchSet r = replay(workload, server("v6e-1"), context());
   EXPECT_EQ(r.points[0].completed, 3);
   EXPECT_EQ(r.points[0].total_input_tokens, 850);
   EXPECT_EQ(r.points[0].total_output_tokens, 70);
@@ -295,9 +295,9 @@ TEST_F(ReplayFiles, ReadsWorkloadsAndResultsAndRejectsOthers) {
 TEST_F(ReplayFiles, StoresAFinishedPredictedRun) {
   const experiment::Experiment e = server("v6e-1");
   const Recording recording = recording_of(run_of(e, {played(e, 4)}));
-  const experiment::Experiment other = counterfactual(e, {{"target.id", "v5e-1"}}, catalogue());
+  const experiment::Experiment other = counterfactual(e, {{"target.id", "v5e-1"}}, context());
   store::Store store(folder_ / "runs");
-  const store::RunId run = record_replay(store, other, replay(recording, other, catalogue()));
+  const store::RunId run = record_replay(store, other, replay(recording, other, context()));
   const ComparedRun read = compared(store, run);
   EXPECT_EQ(read.provenance, formats::Provenance::predicted);
   EXPECT_EQ(read.experiment.value("target.id").get<std::string>(), "v5e-1");
@@ -311,7 +311,7 @@ TEST(Replay, AStopEndsItAndProgressCountsRequests) {
   const Recording recording = recording_of(run_of(e, {played(e, 4), played(e, 16)}));
   std::stop_source stop;
   long last = 0;
-  replay(recording, e, catalogue(), [&](long done, long of) {
+  replay(recording, e, context(), [&](long done, long of) {
     EXPECT_GE(done, last);
     EXPECT_EQ(of, 40);
     last = done;
@@ -319,7 +319,7 @@ TEST(Replay, AStopEndsItAndProgressCountsRequests) {
   EXPECT_EQ(last, 40);
   try {
     replay(
-        recording, e, catalogue(), [&](long, long) { stop.request_stop(); }, stop.get_token());
+        recording, e, context(), [&](long, long) { stop.request_stop(); }, stop.get_token());
     FAIL() << "went on";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), Error::Kind::cancelled);

@@ -13,7 +13,7 @@ namespace mw::compare {
 namespace {
 
 using experiment::Experiment;
-using test::catalogue;
+using test::context;
 using testing::HasSubstr;
 
 const Residual* row(const Residuals& r, const std::string& key) {
@@ -72,7 +72,7 @@ ComparedRun trained(const Json& summary) {
 const Json kSplit{{"step_seconds", {{"steps", 2}, {"seconds", 4.0}, {"compute", 2.0}, {"memory", 0.5}, {"host", 0.1}}}};
 
 TEST(Residuals, EveryTermOfAStepIsPredictedMinusMeasured) {
-  const Residuals r = residuals(trained(kSplit), catalogue());
+  const Residuals r = residuals(trained(kSplit), context());
   const Residual *step = row(r, "step.seconds"), *compute = row(r, "step.compute"), *host = row(r, "step.host"),
                  *collectives = row(r, "step.collectives"), *queue = row(r, "step.queue"),
                  *memory = row(r, "step.memory");
@@ -91,7 +91,7 @@ TEST(Residuals, EveryTermOfAStepIsPredictedMinusMeasured) {
 }
 
 TEST(Residuals, MemoryIsThatOfTheFullestDeviceAtItsPeakByCategory) {
-  const Residuals r = residuals(trained(kSplit), catalogue());
+  const Residuals r = residuals(trained(kSplit), context());
   const Residual *total = row(r, "memory.total"), *activations = row(r, "memory.activations");
   ASSERT_TRUE(total && activations);
   EXPECT_EQ(*total->measured, 143);
@@ -105,12 +105,12 @@ TEST(Residuals, MemoryIsThatOfTheFullestDeviceAtItsPeakByCategory) {
 TEST(Residuals, RowsAreAsLongAsThoseOfTheRun) {
   ComparedRun longer = trained(kSplit);
   longer.experiment.set("data.max_len", "2048");
-  const double a = row(residuals(trained(kSplit), catalogue()), "step.compute")->predicted->value;
-  EXPECT_DOUBLE_EQ(row(residuals(longer, catalogue()), "step.compute")->predicted->value, a);
+  const double a = row(residuals(trained(kSplit), context()), "step.compute")->predicted->value;
+  EXPECT_DOUBLE_EQ(row(residuals(longer, context()), "step.compute")->predicted->value, a);
 }
 
 TEST(Residuals, ARunWithoutTheSplitComparesOnlyTheWholeStep) {
-  const Residuals r = residuals(trained(Json::object()), catalogue());
+  const Residuals r = residuals(trained(Json::object()), context());
   EXPECT_FALSE(row(r, "step.compute")->measured);
   EXPECT_TRUE(row(r, "step.seconds")->difference());
   EXPECT_THAT(r.notes, testing::Contains(HasSubstr("only the whole step")));
@@ -118,7 +118,7 @@ TEST(Residuals, ARunWithoutTheSplitComparesOnlyTheWholeStep) {
 
 TEST(Residuals, ADamagedSummaryIsNotMeasured) {
   for (const Json& split : {Json("x"), Json{{"steps", 0}, {"compute", 1}}, Json{{"steps", "2"}, {"compute", "1"}}}) {
-    const Residuals r = residuals(trained({{"step_seconds", split}}), catalogue());
+    const Residuals r = residuals(trained({{"step_seconds", split}}), context());
     EXPECT_FALSE(row(r, "step.compute")->measured) << split.dump();
   }
 }
@@ -135,13 +135,13 @@ TEST(Residuals, StagesOfASimulatedSweepHaveNone) {
                                                                                    {"sweep.num_prompts", "40"},
                                                                                    {"sweep.output_len", "64"}})
     e.set(key, value);
-  formats::BenchSet set = experiment::sweep_facts(experiment::bind(e), catalogue());
+  formats::BenchSet set = experiment::sweep_facts(e.config(), context().catalogue);
   set.provenance = formats::Provenance::measured;
-  for (const double rate : {4.0, 32.0}) set.points.push_back(simulated_point(e, {rate, 1024}, catalogue()));
+  for (const double rate : {4.0, 32.0}) set.points.push_back(simulated_point(e, {rate, 1024}, context()));
   set.points[1].ttft.median += 5;
   ComparedRun run = compared(std::move(set));
   run.experiment = e;
-  const Residuals r = residuals(run, catalogue());
+  const Residuals r = residuals(run, context());
   const Residual* queue = row(r, "1024/64@4.queue_ms");
   ASSERT_TRUE(queue && queue->difference()) << to_text(r);
   EXPECT_NEAR(*queue->difference(), 0, 1e-9);
@@ -159,7 +159,7 @@ TEST(Residuals, RefusesWhatWasNotMeasured) {
   empty.training.emplace();
   for (const ComparedRun* run : {&predicted, &partial, &empty}) {
     try {
-      residuals(*run, catalogue());
+      residuals(*run, context());
       ADD_FAILURE() << run->name;
     } catch (const Error& e) {
       EXPECT_EQ(e.problem().id, "RESIDUALS");
@@ -169,7 +169,7 @@ TEST(Residuals, RefusesWhatWasNotMeasured) {
 }
 
 TEST(Residuals, TextAndJsonShowTheSameTerms) {
-  const Residuals r = residuals(trained(kSplit), catalogue());
+  const Residuals r = residuals(trained(kSplit), context());
   const Json j = to_json(r);
   ASSERT_EQ(j["rows"].size(), r.rows.size());
   const std::string text = to_text(r);

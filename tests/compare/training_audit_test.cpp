@@ -27,7 +27,7 @@ std::vector<std::string> rules_of(const serve::TrainingAudit& audit, Verdict lea
   return out;
 }
 serve::TrainingAudit audited(const TrainingClaim& claim) {
-  return audit_known(claim, test::catalogue());
+  return audit_known(claim, test::context());
 }
 
 // Every training row of the shipped measurements that names a model of the catalogue.
@@ -42,7 +42,7 @@ TEST(TrainingAudit, PublishedMeasurementsPass) {
       continue;
     TrainingClaim claim{.name = row.at("id"), .model = model, .target = row.at("target")};
     claim.method = row.value("method", "lora") == "full" ? model::TrainMethod::full : model::TrainMethod::lora;
-    const int chips = test::catalogue().target(claim.target).chips();
+    const int chips = test::context().catalogue.target(claim.target).chips();
     const double value = row.at("value");
     if (row.contains("batch")) claim.batch = row["batch"].get<double>();
     if (row.contains("max_len")) claim.max_len = row["max_len"].get<double>();

@@ -12,7 +12,7 @@ namespace mw::compare {
 namespace {
 
 using formats::BenchPoint;
-using test::catalogue;
+using test::context;
 
 experiment::Experiment server(const char* target, int tp) {
   experiment::Experiment e;
@@ -59,7 +59,7 @@ TEST(Waterfall, PartsAddUpToTheGapForEveryMetric) {
   b.set("sweep.num_prompts", "30");
   for (const auto metric : {WaterfallMetric::median_ttft_ms, WaterfallMetric::median_tpot_ms,
                             WaterfallMetric::median_e2el_ms, WaterfallMetric::output_throughput}) {
-    const Waterfall w = waterfall({a, b, {4, 512}, metric}, catalogue());
+    const Waterfall w = waterfall({a, b, {4, 512}, metric}, context());
     expect_whole(w);
     EXPECT_THAT(names(w), testing::IsSupersetOf({"chips and software", "KV type", "prefix cache", "load"}));
     EXPECT_EQ(metric != WaterfallMetric::output_throughput, names(w).back() == "queueing");
@@ -70,19 +70,18 @@ TEST(Waterfall, OnlyDifferingFactorsHaveAPart) {
   const experiment::Experiment a = server("v6e-1", 1);
   experiment::Experiment b = a;
   b.set("serve.prefix_cache", "false");
-  const Waterfall w = waterfall({a, b, {4, 2048}, WaterfallMetric::median_ttft_ms}, catalogue());
+  const Waterfall w = waterfall({a, b, {4, 2048}, WaterfallMetric::median_ttft_ms}, context());
   expect_whole(w);
   EXPECT_THAT(names(w), testing::ElementsAre("prefix cache", "queueing"));
   EXPECT_GT(w.parts[0].delta(), 0);  // prompts are computed again
-  const Waterfall none = waterfall({a, a, {4, 512}, WaterfallMetric::median_tpot_ms}, catalogue());
+  const Waterfall none = waterfall({a, a, {4, 512}, WaterfallMetric::median_tpot_ms}, context());
   EXPECT_THAT(names(none), testing::ElementsAre("queueing"));
   EXPECT_EQ(none.to, none.from);
 }
 
 TEST(Waterfall, MeasuredEndsAddTheModelError) {
   const experiment::Experiment a = server("v6e-1", 1), b = server("1xh100", 1);
-  const Waterfall w =
-      waterfall({a, b, {4, 512}, WaterfallMetric::median_tpot_ms, {.from = 5.0, .to = 9.0}}, catalogue());
+  const Waterfall w = waterfall({a, b, {4, 512}, WaterfallMetric::median_tpot_ms, {.from = 5.0, .to = 9.0}}, context());
   expect_whole(w);
   EXPECT_EQ(w.from, 5.0);
   EXPECT_EQ(w.to, 9.0);
@@ -95,7 +94,7 @@ TEST(Waterfall, AStopEndsItBeforeItsParts) {
   stop.request_stop();
   const experiment::Experiment a = server("v6e-1", 1), b = server("1xh100", 1);
   try {
-    waterfall({a, b, {4, 512}, WaterfallMetric::median_tpot_ms}, catalogue(), stop.get_token());
+    waterfall({a, b, {4, 512}, WaterfallMetric::median_tpot_ms}, context(), stop.get_token());
     FAIL() << "went on";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), Error::Kind::cancelled);

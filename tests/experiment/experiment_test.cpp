@@ -117,7 +117,7 @@ TEST(Bind, FillsEverySectionFromDocumentAndTable) {
     "sweep": {"request_rates": [1, "inf"], "slo_tpot_ms": 25}})",
                                                         "document"),
                                              "/folder");
-  const ExperimentConfig config = bind(e);
+  const ExperimentConfig config = e.config();
   EXPECT_EQ(config.kind, Kind::serve);
   EXPECT_EQ(config.model.path, "/folder/m");
   EXPECT_EQ(config.model.init, train::Init::random);
@@ -138,15 +138,33 @@ TEST(Bind, FillsEverySectionFromDocumentAndTable) {
   EXPECT_EQ(config.sweep.slo.tpot_ms, 25);
 }
 
+TEST(Bind, IsDoneAnewAfterEachEditAndOnceForAllCopies) {
+  Experiment e;
+  const Experiment before = e;
+  EXPECT_EQ(&e.config(), &before.config()) << "a copy shares what was read";
+  e.set_value("lora.rank", 4);
+  EXPECT_EQ(e.config().lora.rank, 4);
+  EXPECT_EQ(before.config().lora.rank, 16);
+  e.set_value("lora.rank", "many");
+  EXPECT_THROW(e.config(), Error);
+  EXPECT_EQ(e.valid_values().lora.rank, 16);
+  e.erase("lora.rank");
+  e.set("lora.alpha", "3");
+  EXPECT_EQ(e.config().lora.alpha, 3);
+  e = before;
+  EXPECT_EQ(e.config().lora.alpha, 16);
+  EXPECT_EQ(Experiment(e).config().lora.alpha, 16) << "of a temporary";
+}
+
 TEST(Bind, RefusesInvalidValuesUnlessTheyMayBeSkipped) {
   const Experiment e = Experiment::from_json(
       parse_json(R"({"lora": {"rank": "many", "alpha": 8}, "mesh": {"tp": 2, "fsdp": "all"}})", "document"));
-  EXPECT_THROW(bind(e), Error);
-  const ExperimentConfig config = bind_valid(e);
+  EXPECT_THROW(e.config(), Error);
+  const ExperimentConfig config = e.valid_values();
   EXPECT_EQ(config.lora.rank, 16);
   EXPECT_EQ(config.lora.alpha, 8);
   EXPECT_EQ(config.mesh, (mesh::Mesh{{{"tp", 2}}}));
-  EXPECT_NO_THROW(bind_data(e)) << "reading the data depends on neither";
+  EXPECT_NO_THROW(e.data_config()) << "reading the data depends on neither";
 }
 
 TEST(Experiment, SetReportsKeyValueAndAllowedValues) {

@@ -24,8 +24,7 @@ TEST(EngineServer, IsPredictedExactly) {
     const ServedModel real = load_served(e);
     const auto executor = make_executor(real);
     const Ledger held = real.model.cluster->network(0).device().arena.use().now;
-    const planning::EngineServer planned =
-        planning::engine_server(experiment::bind(e), real.model.cluster->network(0).config());
+    const planning::EngineServer planned = planning::engine_server(e.config(), real.model.cluster->network(0).config());
     for (size_t c = 0; c < kMemoryCategories; ++c) {
       const auto category = static_cast<MemoryCategory>(c);
       EXPECT_EQ(planned.memory.at_peak[category].value, held[category].value) << to_string(category);
@@ -38,11 +37,9 @@ TEST(EngineServer, IsPredictedExactly) {
 
 TEST(EngineServer, UsesHalfOfTheFreeMemoryOfASmallMachine) {
   experiment::Experiment e = shipped_server();
-  const planning::EngineServer roomy =
-      planning::engine_server(experiment::bind(e), experiment::model_config(experiment::bind(e).model));
+  const planning::EngineServer roomy = planning::engine_server(e.config(), experiment::model_config(e.config().model));
   e.set("target.memory_gib", "0.035");
-  const planning::EngineServer small =
-      planning::engine_server(experiment::bind(e), experiment::model_config(experiment::bind(e).model));
+  const planning::EngineServer small = planning::engine_server(e.config(), experiment::model_config(e.config().model));
   EXPECT_LT(small.settings.kv.capacity, roomy.settings.kv.capacity);
   EXPECT_TRUE(small.memory.fits());
   EXPECT_EQ(small.settings.kv.capacity, load_served(e).settings.kv.capacity);
@@ -50,9 +47,8 @@ TEST(EngineServer, UsesHalfOfTheFreeMemoryOfASmallMachine) {
 
 TEST(EngineServer, MatchesThePlanOfALocalServer) {
   const experiment::Experiment e = shipped_server();
-  const planning::ExperimentPlan planned = planning::plan_experiment(e, test::catalogue());
-  const planning::EngineServer server =
-      planning::engine_server(experiment::bind(e), experiment::model_config(experiment::bind(e).model));
+  const planning::ExperimentPlan planned = planning::plan_experiment(e, test::context());
+  const planning::EngineServer server = planning::engine_server(e.config(), experiment::model_config(e.config().model));
   EXPECT_EQ(planned.plan.memory.at_peak.total(), server.memory.at_peak.total());
   EXPECT_EQ(planned.plan.memory.at_peak[MemoryCategory::runtime].value, 0) << "there is no CUDA context";
   EXPECT_NEAR(static_cast<double>(planned.plan.serve->kv_tokens) * planned.plan.serve->kv_bytes_per_token,

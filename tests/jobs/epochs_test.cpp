@@ -77,13 +77,13 @@ EngineSteps engine_steps(const JobRequest& request, std::stop_token stop = {}, c
 }
 
 long long planned_steps(experiment::Experiment e, const std::string& target) {
-  planning::retarget(e, target, test::catalogue());
-  return planning::planned_json(planning::plan_experiment(e, test::catalogue()))["run"]["steps"].get<long long>();
+  planning::retarget(e, target, test::context());
+  return planning::planned_json(planning::plan_experiment(e, test::context()))["run"]["steps"].get<long long>();
 }
 
 // Returns the number of steps.
 long long expect_same_steps(const experiment::Experiment& e, const fs::path& runs, const EventSink& sink = {}) {
-  const auto steps = planning::training_steps(experiment::bind(e));
+  const auto steps = planning::training_steps(e.config());
   EXPECT_TRUE(steps);
   if (!steps) return 0;
   const EngineSteps engine = engine_steps({e, runs, std::nullopt}, {}, sink);
@@ -93,7 +93,7 @@ long long expect_same_steps(const experiment::Experiment& e, const fs::path& run
   for (const char* target : {"v5p-8", "2xh100"}) EXPECT_EQ(planned_steps(e, target), *steps) << target;
   for (const recipes::Kind kind : recipes::kKinds) {
     if (!recipes::is_training(kind)) continue;
-    const recipes::RecipeInput s = recipe_input(kind, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
+    const recipes::RecipeInput s = recipe_input(kind, e, test::context(), fs::path(MW_RESOURCES) / "recipes");
     EXPECT_EQ(s.values["train"]["steps"], *steps) << recipes::to_string(kind);
     EXPECT_EQ(s.rows ? s.rows->rows : 0, *steps * 4 * e.value("train.accumulation").get<long long>());
   }
@@ -148,16 +148,15 @@ TEST(Epochs, AHistogramGivesTheSameSteps) {
     const auto tokenizer = data::load_tokenizer(question.tokenizer);
     const fs::path lengths = folder.path() / "lengths.json";
     data::write_lengths(lengths, planning::index_data(question, tokenizer.get()).lengths, "test");
-    const auto counted = planning::training_steps(experiment::bind(e));
+    const auto counted = planning::training_steps(e.config());
     e.erase("data.path");
-    EXPECT_FALSE(planning::epoch_rows(experiment::bind(e)));
+    EXPECT_FALSE(planning::epoch_rows(e.config()));
     e.set_value("data.lengths", lengths.string());
     if (packing)  // the rows are in another order, so that a few may be packed otherwise
-      EXPECT_NEAR(static_cast<double>(*planning::training_steps(experiment::bind(e))), static_cast<double>(*counted),
-                  1);
+      EXPECT_NEAR(static_cast<double>(*planning::training_steps(e.config())), static_cast<double>(*counted), 1);
     else
-      EXPECT_EQ(planning::training_steps(experiment::bind(e)), counted);
-    EXPECT_EQ(planned_steps(e, "v5p-8"), *planning::training_steps(experiment::bind(e)));
+      EXPECT_EQ(planning::training_steps(e.config()), counted);
+    EXPECT_EQ(planned_steps(e, "v5p-8"), *planning::training_steps(e.config()));
   }
 }
 
@@ -166,10 +165,10 @@ TEST(Epochs, WithoutRowsOneStepIsPlannedWithAWarning) {
   EXPECT_FALSE(e.has("train.steps"));
   EXPECT_EQ(planned_steps(e, "v6e-1"), 6500);
   const recipes::RecipeInput s =
-      recipe_input(recipes::Kind::torchax, e, test::catalogue(), fs::path(MW_RESOURCES) / "recipes");
+      recipe_input(recipes::Kind::torchax, e, test::context(), fs::path(MW_RESOURCES) / "recipes");
   EXPECT_EQ(s.values["train"]["steps"], 6500);
   e.erase("data.rows");
-  const planning::ExperimentPlan planned = planning::plan_experiment(e, test::catalogue());
+  const planning::ExperimentPlan planned = planning::plan_experiment(e, test::context());
   EXPECT_EQ(planned.plan.run.steps, 1);
   EXPECT_THAT(planned.problems, Contains(Field(&Problem::id, "EPOCHS")));
 }
@@ -177,7 +176,7 @@ TEST(Epochs, WithoutRowsOneStepIsPlannedWithAWarning) {
 TEST(Epochs, AResumedRunKeepsItsStepsWhenTheDataGrows) {
   const test::Scratch folder;
   const experiment::Experiment e = epochs_experiment(folder.path(), {});
-  const long expected = static_cast<long>(*planning::training_steps(experiment::bind(e)));
+  const long expected = static_cast<long>(*planning::training_steps(e.config()));
   ASSERT_GT(expected, 6);
   std::stop_source stop;
   const auto stop_at_4 = [&](const Event& event) {
@@ -200,11 +199,11 @@ TEST(Epochs, SettingStepsClearsEpochs) {
   EXPECT_THAT(experiment::apply_sets(e, {"train.steps=7"}),
               ElementsAre(HasSubstr("train.epochs=1 of the experiment is cleared")));
   EXPECT_FALSE(e.has("train.epochs"));
-  EXPECT_EQ(planning::training_steps(experiment::bind(e)), 7);
+  EXPECT_EQ(planning::training_steps(e.config()), 7);
   e = example;
   EXPECT_THAT(experiment::apply_sets(e, {"train.steps=7", "train.epochs=2"}),
               ElementsAre(HasSubstr("train.steps is ignored")));
-  EXPECT_EQ(planning::training_steps(experiment::bind(e)), 13000);
+  EXPECT_EQ(planning::training_steps(e.config()), 13000);
   EXPECT_THAT(e.validate(), Contains(Field(&Problem::id, "EPOCHS")));
   e = example;
   EXPECT_TRUE(experiment::apply_sets(e, {"train.epochs=2"}).empty());

@@ -6,9 +6,9 @@
 #include "core/base/files.h"
 #include "core/base/partial_files.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/hardware/catalogue.h"
 #include "core/jobs/job.h"
 #include "core/jobs/served_parity.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/train/checkpoint.h"
 #include "core/train/merge.h"
 #include "core/train/model.h"
@@ -175,10 +175,10 @@ TEST(MergeAdapter, MergedDoraOfAMeshHasTheLogitsOfItsAdapterOnOneDevice) {
       test::quick_experiment(base, {"model.init=load", "train.steps=10", "lora.dora=true", "mesh.fsdp=2", "mesh.tp=2"});
   write_random_weights(base);
   const store::RunOutcome ran =
-      run_blocking({.experiment = e,
-                    .runs_folder = runs,
-                    .resume = std::nullopt,
-                    .catalogue = [] { return hardware::Catalogue::load(MW_RESOURCES "/hardware"); }},
+      run_blocking({.experiment = e, .runs_folder = runs, .resume = std::nullopt, .context = plan::load_once([] {
+                                                                                    return plan::PlanContext::load(
+                                                                                        MW_RESOURCES "/hardware");
+                                                                                  })},
                    [](const Event&) {}, {});
   ASSERT_EQ(ran.finished.state, RunState::done) << ran.finished.error;
   const formats::Adapter adapter = train::read_adapter(train::checkpoint_path(runs / "run-1", 10), base);

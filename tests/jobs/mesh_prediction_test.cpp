@@ -92,7 +92,7 @@ TEST(MeshPrediction, AnImpossibleMeshIsOneError) {
 TEST(MeshPrediction, TheDesignShowsWhatTheEngineMoves) {
   const experiment::Experiment e = example({"mesh.fsdp=2", "mesh.tp=2", "train.batch=8"});
   const planning::Prediction p = planning::predict(e, planning::ReadData::yes);
-  const views::Design d = views::with_prediction(views::design(e, test::catalogue()), p);
+  const views::Design d = views::with_prediction(views::design(e, test::context()), p);
   EXPECT_TRUE(views::is_here(d));
   ASSERT_FALSE(d.collectives.empty());
   EXPECT_EQ(d.collectives.size(), d.seconds.size());

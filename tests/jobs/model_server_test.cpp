@@ -42,11 +42,10 @@ TEST(ModelServer, AnswersAsGenerateDoes) {
   for (const engine::SampleOptions& options : {engine::SampleOptions{.max_new_tokens = 24}, kSampled}) {
     views::StreamedAnswer answer(model, model->request("What colour is the sky?", options));
     finish(answer);
-    train::ModelSettings settings = experiment::model_settings(experiment::bind(served_experiment()));
+    train::ModelSettings settings = experiment::model_settings(served_experiment().config());
     settings.use = engine::NetworkUse::inference;
     train::LoadedModel alone = train::load_model(settings);
-    const data::ChatFormat chat =
-        experiment::chat_format(experiment::bind(served_experiment()).data, alone.config().family);
+    const data::ChatFormat chat = experiment::chat_format(served_experiment().config().data, alone.config().family);
     const std::string prompt = chat == data::ChatFormat::none
                                    ? "What colour is the sky?"
                                    : data::render_prompt(chat, {{"user", "What colour is the sky?"}});

@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "core/formats/logs/run_log.h"
-#include "core/hardware/catalogue.h"
 #include "core/jobs/job.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/store/chain.h"
 #include "core/train/checkpoint.h"
 #include "tests/jobs/quick_experiment.h"
@@ -53,7 +53,7 @@ JobRequest request_of(const experiment::Experiment& e, const std::filesystem::pa
   return {.experiment = e,
           .runs_folder = folder,
           .resume = resumed ? std::optional<store::RunId>("run-1") : std::nullopt,
-          .catalogue = [] { return hardware::Catalogue::load(MW_RESOURCES "/hardware"); }};
+          .context = plan::load_once([] { return plan::PlanContext::load(MW_RESOURCES "/hardware"); })};
 }
 
 void expect_done(const experiment::Experiment& e, const std::filesystem::path& folder, bool resumed) {

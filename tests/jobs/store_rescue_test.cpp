@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "core/base/files.h"
-#include "core/hardware/catalogue.h"
 #include "core/import/import_results.h"
 #include "core/import/watched.h"
 #include "core/jobs/job.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/train/checkpoint.h"
 #include "tests/store/store_fixture.h"
 
@@ -131,10 +131,10 @@ TEST_P(LostStore, ASweepContinuesInTheRescueFolder) {
   experiment::apply_sets(e, {"sweep.input_lens=[512]", "sweep.request_rates=[1,2,4]"});
   long points = 0;
   const store::RunOutcome o =
-      run_blocking({.experiment = e,
-                    .runs_folder = folder_,
-                    .resume = std::nullopt,
-                    .catalogue = [] { return hardware::Catalogue::load(MW_RESOURCES "/hardware", {}); }},
+      run_blocking({.experiment = e, .runs_folder = folder_, .resume = std::nullopt, .context = plan::load_once([] {
+                                                                                       return plan::PlanContext::load(
+                                                                                           MW_RESOURCES "/hardware");
+                                                                                     })},
                    [&](const Event& event) {
                      if (std::get_if<event::Point>(&event.body) && ++points == 1) lose_it();
                    },

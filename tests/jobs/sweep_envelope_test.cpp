@@ -16,7 +16,7 @@
 namespace mw::jobs {
 namespace {
 
-using test::catalogue;
+using test::context;
 using testing::HasSubstr;
 
 // Latency of mesh m at a rate and repeat, ms.
@@ -118,7 +118,7 @@ experiment::Experiment small_serve() {
 
 TEST(Envelope, SimulatesEveryMeshAsASweepDoes) {
   const experiment::Experiment e = small_serve();
-  const EnvelopePlan plan = envelope_plan(e, catalogue());
+  const EnvelopePlan plan = envelope_plan(e, context());
   EXPECT_EQ(plan.repeats, 5);
   ASSERT_EQ(plan.meshes.size(), 3u);  // v6e has no slice of two chips, and one chip does not hold 31B
   EXPECT_EQ(plan.meshes[1].name, "2 replicas, tp 4");
@@ -126,14 +126,14 @@ TEST(Envelope, SimulatesEveryMeshAsASweepDoes) {
   EXPECT_EQ(plan.meshes[1].refusal, "");
   EXPECT_THAT(plan.meshes[2].refusal, HasSubstr("does not fit"));
   EXPECT_THAT(envelope_note(plan), HasSubstr("368 requests are needed"));
-  const EnvelopeRuns runs = simulate_envelope(e, catalogue(), {}, {});
+  const EnvelopeRuns runs = simulate_envelope(e, context(), {}, {});
   EXPECT_EQ(runs.rates, (std::vector<double>{1, 4, INFINITY}));
   const auto tp8 = std::find_if(runs.meshes.begin(), runs.meshes.end(),
                                 [](const EnvelopeMesh& m) { return m.mesh.size("tp") == 8; });
   ASSERT_NE(tp8, runs.meshes.end());
   // The document's own mesh, by itself.
-  const plan::Request request = planning::plan_request(e, catalogue());
-  const auto config = experiment::bind(e);
+  const plan::Request request = planning::plan_request(e, context());
+  const auto config = e.config();
   serve::SweepSettings settings = experiment::sweep_settings(config);
   settings.request_rates = {4};
   settings.repeats = 5;
@@ -150,9 +150,9 @@ TEST(Envelope, SimulatesEveryMeshAsASweepDoes) {
 TEST(Envelope, StatesTheFewestRequestsOfAnyLength) {
   experiment::Experiment e = small_serve();
   e.set_value("sweep.num_prompts_at", Json::array({"1024:7"}));
-  EXPECT_EQ(envelope_plan(e, catalogue()).requests, 7);
+  EXPECT_EQ(envelope_plan(e, context()).requests, 7);
   e.set_value("sweep.num_prompts_at", Json::array({"2048:7"}));  // no load of this length
-  EXPECT_EQ(envelope_plan(e, catalogue()).requests, 20);
+  EXPECT_EQ(envelope_plan(e, context()).requests, 20);
 }
 
 // Steps without sums between eight chips serve a burst sooner; the first token of one request is later.
@@ -161,7 +161,7 @@ TEST(Envelope, FindsThatReplicasServeMoreAndOneServerAnswersSooner) {
   e.set_value("model.id", "gemma3-4b");
   e.set_value("sweep.request_rates", Json::array({1, 400}));
   e.set_value("sweep.num_prompts", 200);
-  const EnvelopeRuns runs = simulate_envelope(e, catalogue(), {}, {});
+  const EnvelopeRuns runs = simulate_envelope(e, context(), {}, {});
   const auto lines = envelope(runs, EnvelopeMetric::median_e2el);
   ASSERT_EQ(lines.size(), 1u);
   const EnvelopePoint &low = lines[0].points.front(), &high = lines[0].points.back();
@@ -172,12 +172,12 @@ TEST(Envelope, FindsThatReplicasServeMoreAndOneServerAnswersSooner) {
 TEST(Envelope, StopsAndRejectsWhatHasNoEnvelope) {
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_THROW(simulate_envelope(small_serve(), catalogue(), {}, stop.get_token()), Error);
+  EXPECT_THROW(simulate_envelope(small_serve(), context(), {}, stop.get_token()), Error);
   const auto place_of = [](const std::string& key, const Json& value) -> std::string {
     experiment::Experiment e = small_serve();
     e.set_value(key, value);
     try {
-      envelope_plan(e, catalogue());
+      envelope_plan(e, context());
     } catch (const Error& error) {
       return error.problem().place;
     }

@@ -15,7 +15,7 @@ experiment::Experiment experiment(Json sweep) {
 
 std::string place_of_error(const experiment::Experiment& e) {
   try {
-    experiment::sweep_settings(experiment::bind(e));
+    experiment::sweep_settings(e.config());
   } catch (const Error& error) {
     return error.problem().place;
   }
@@ -24,7 +24,7 @@ std::string place_of_error(const experiment::Experiment& e) {
 
 TEST(SweepSettings, SortsUniqueRatesAndAcceptsInf) {
   const auto s = experiment::sweep_settings(
-      experiment::bind(experiment({{"request_rates", {8, "inf", 1, 8}}, {"input_lens", {1024, 128}}})));
+      experiment({{"request_rates", {8, "inf", 1, 8}}, {"input_lens", {1024, 128}}}).config());
   ASSERT_EQ(s.request_rates.size(), 3u);
   EXPECT_EQ(s.request_rates[0], 1);
   EXPECT_EQ(s.request_rates[1], 8);
@@ -58,7 +58,7 @@ TEST(SweepSettings, RefusesPromptsThatNoStepHoldsWithoutChunkedPrefill) {
 
 TEST(SweepSettings, NumbersOfRequestsMayDependOnTheLength) {
   const auto s = experiment::sweep_settings(
-      experiment::bind(experiment({{"input_lens", {128, 1024}}, {"num_prompts", 30}, {"num_prompts_at", {"1024:6"}}})));
+      experiment({{"input_lens", {128, 1024}}, {"num_prompts", 30}, {"num_prompts_at", {"1024:6"}}}).config());
   EXPECT_EQ(s.num_prompts(128), 30);
   EXPECT_EQ(s.num_prompts(1024), 6);
   EXPECT_EQ(s.fewest_prompts(), 6);
@@ -68,20 +68,20 @@ TEST(SweepSettings, NumbersOfRequestsMayDependOnTheLength) {
 
 TEST(SweepSettings, TheBackendFollowsTheTargetByDefault) {
   experiment::Experiment e = experiment(Json::object());
-  EXPECT_EQ(experiment::sweep_backend(experiment::bind(e)), experiment::SweepBackend::engine);
+  EXPECT_EQ(experiment::sweep_backend(e.config()), experiment::SweepBackend::engine);
   e.set("target.id", "v6e-8");
-  EXPECT_EQ(experiment::sweep_backend(experiment::bind(e)), experiment::SweepBackend::model);
+  EXPECT_EQ(experiment::sweep_backend(e.config()), experiment::SweepBackend::model);
   e.set("sweep.backend", "http");
-  EXPECT_EQ(experiment::sweep_backend(experiment::bind(e)), experiment::SweepBackend::http);
+  EXPECT_EQ(experiment::sweep_backend(e.config()), experiment::SweepBackend::http);
 }
 
 TEST(SweepSettings, RecordsTheConditionsOfASweep) {
-  const auto catalogue = hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
+  const auto context = plan::PlanContext::load(std::filesystem::path(MW_RESOURCES) / "hardware");
   experiment::Experiment e = experiment(Json::object());
   e.set("target.id", "v6e-8");
   e.set("serve.kv_dtype", "fp8");
   e.set("price.usd_per_chip_hour", "2.5");
-  const formats::BenchSet set = experiment::sweep_facts(experiment::bind(e), catalogue);
+  const formats::BenchSet set = experiment::sweep_facts(e.config(), context.catalogue);
   EXPECT_EQ(set.provenance, formats::Provenance::predicted);
   EXPECT_EQ(set.chips, 8);
   EXPECT_EQ(set.usd_per_hour, 20);
@@ -89,7 +89,7 @@ TEST(SweepSettings, RecordsTheConditionsOfASweep) {
   EXPECT_EQ(set.conditions.at("prefix_cache"), "on");
   e.set("sweep.backend", "http");
   e.set("sweep.url", "http://127.0.0.1:8000");
-  const formats::BenchSet http = experiment::sweep_facts(experiment::bind(e), catalogue);
+  const formats::BenchSet http = experiment::sweep_facts(e.config(), context.catalogue);
   EXPECT_EQ(http.provenance, formats::Provenance::measured);
   EXPECT_FALSE(http.conditions.contains("kv_dtype")) << "of a server somewhere else that is not known";
 }

@@ -60,7 +60,7 @@ TEST_F(TokenReport, LossesAverageToTheHeldOutLossOfTheTrainer) {
   int n = 0;
   for (size_t i = 1; i < example.ids.size(); ++i)
     if (example.loss[i]) sum += *losses.base[i], ++n;
-  train::ModelSettings settings = experiment::model_settings(experiment::bind(experiment_));
+  train::ModelSettings settings = experiment::model_settings(experiment_.config());
   settings.context = 256;
   train::LoadedModel model = train::load_model(settings);
   const auto expected = train::held_out_loss(model, dataset.train, {}, {}, {});

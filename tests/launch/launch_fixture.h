@@ -100,7 +100,7 @@ events.finished("done", )" + steps + R"(, tokens=7)
     return [this](const Event& e) { heard.push_back(e); };
   }
   LaunchResult go(const LaunchRequest& r) {
-    return launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), sink(),
+    return launch(r, plan::PlanContext::load(MW_RESOURCES "/hardware"), sink(),
                   {detach.get_token(), cancel.get_token()});
   }
   LaunchResult go_on(const store::RunId& run) {

@@ -124,7 +124,7 @@ TEST_F(Launching, ReportsDetachAndCancel) {
               "echo '{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}'; mkdir -p out/adapter; echo x > "
               "out/adapter/x; exec sleep 600");
   const LaunchResult l =
-      launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), wait_for_first, {detach.get_token(), {}});
+      launch(r, plan::PlanContext::load(MW_RESOURCES "/hardware"), wait_for_first, {detach.get_token(), {}});
   EXPECT_FALSE(l.finished);
   {
     store::Store store(folder.path() / "runs");
@@ -151,7 +151,7 @@ TEST_F(Launching, ContinuesRecordAfterKill) {
         if (m && m->step >= step) ::kill(::getpid(), SIGKILL);
       };
       if (step == 1)
-        launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), dying, {});
+        launch(r, plan::PlanContext::load(MW_RESOURCES "/hardware"), dying, {});
       else
         reattach({"run-1", r.runs_folder, r.resources}, dying, {});
       return 0;
@@ -337,7 +337,7 @@ TEST_F(Launching, UnsupervisedRecordShowsNoProgress) {
   const std::string job =
       "mkdir -p out/adapter; head -c 3000000 /dev/zero > out/adapter/x; "
       "echo '{\"event\":\"metric\",\"name\":\"m\",\"step\":1,\"value\":1}'; while [ ! -e go ]; do sleep 0.01; done";
-  const LaunchResult l = launch(request("local", job), hardware::Catalogue::load(MW_RESOURCES "/hardware"), detaching,
+  const LaunchResult l = launch(request("local", job), plan::PlanContext::load(MW_RESOURCES "/hardware"), detaching,
                                 {detach.get_token(), {}});
   ASSERT_FALSE(l.finished);
   EXPECT_FALSE(view_of(l.run).activity()) << view_of(l.run).activity()->phase;  // it was "copying"

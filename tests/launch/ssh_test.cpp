@@ -163,7 +163,7 @@ TEST_F(OverSsh, CutConnectionsLoseAndRepeatNothing) {
       let_go(cuts == 1 ? 10 : 20);
   };
   const LaunchResult l =
-      launch(to("ssh:box", command(0.02)), hardware::Catalogue::load(MW_RESOURCES "/hardware"), cutting, {});
+      launch(to("ssh:box", command(0.02)), plan::PlanContext::load(MW_RESOURCES "/hardware"), cutting, {});
   ASSERT_TRUE(l.finished);
   expect_whole_record(l.run);
   EXPECT_EQ(logged(l.run, "connection lost").size(), 2u);
@@ -179,7 +179,7 @@ TEST_F(OverSsh, ResumesCutUploadAndStartsOnce) {
     EXPECT_FALSE(fs::exists(folder.path() / "there"));
   };
   const LaunchResult l = launch(over_ssh(with_data("ssh:box", command(0.002))),
-                                hardware::Catalogue::load(MW_RESOURCES "/hardware"), cutting, {});
+                                plan::PlanContext::load(MW_RESOURCES "/hardware"), cutting, {});
   EXPECT_EQ(cuts, 2);
   ASSERT_TRUE(l.finished);
   EXPECT_EQ(l.finished->state, RunState::done) << l.finished->error;
@@ -199,7 +199,7 @@ TEST_F(OverSsh, GivesUpUploadWithoutStarting) {
   };
   LaunchRequest r = over_ssh(with_data("ssh:box", "touch " + (folder.path() / "started").string()));
   r.timing.give_up = std::chrono::milliseconds(300);
-  const LaunchResult l = launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), stopping, {});
+  const LaunchResult l = launch(r, plan::PlanContext::load(MW_RESOURCES "/hardware"), stopping, {});
   ASSERT_TRUE(l.finished);
   EXPECT_EQ(l.finished->state, RunState::failed);
   EXPECT_THAT(l.finished->error, HasSubstr("the recipe could not be copied"));
@@ -221,9 +221,8 @@ TEST_F(OverSsh, RetriesStoppedServerAndGivesUp) {
   LaunchRequest r = to("ssh:box", command(0.01));
   r.timing.give_up = std::chrono::milliseconds(300);
   std::string text;
-  EXPECT_EQ(
-      test::error_id([&] { launch(r, hardware::Catalogue::load(MW_RESOURCES "/hardware"), stopping, {}); }, &text),
-      "LAUNCH-LOST");
+  EXPECT_EQ(test::error_id([&] { launch(r, plan::PlanContext::load(MW_RESOURCES "/hardware"), stopping, {}); }, &text),
+            "LAUNCH-LOST");
   EXPECT_THAT(text, HasSubstr("refused"));
   const store::RunId run = store::Store(folder.path() / "runs").list().at(0).id;
   let_go(10);

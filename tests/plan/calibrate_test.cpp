@@ -15,7 +15,7 @@ namespace mw::plan {
 namespace {
 
 namespace fs = std::filesystem;
-using test::catalogue;
+using test::context;
 using test::kHardware;
 using test::measured;
 using test::shipped_rows;
@@ -113,7 +113,7 @@ TEST(Calibrate, TheMeanOfFp8HoldsForItsMaker) {
   c.factors = with_means(std::move(c.factors));
   const auto ratios = [&](const char* target) {
     Request r;
-    r.target = catalogue().target(target);
+    r.target = context().catalogue.target(target);
     set_stack(r, Stack::vllm_gpu);
     const Efficiencies before = r.efficiencies;
     apply(c, r);
@@ -142,7 +142,7 @@ TEST(Calibrate, ChipsOfOneDieShareFactors) {
                          .high = value});
   const auto applied = [&](const char* target) {
     Request r;
-    r.target = catalogue().target(target);
+    r.target = context().catalogue.target(target);
     set_stack(r, Stack::megatron);
     r.efficiencies.matmul.value = 0.5;
     apply(c, r);
@@ -168,7 +168,7 @@ TEST(Calibrate, ChipsWithoutFactorsTakeTheMeanOfTheirMaker) {
   const Calibration read = read_calibration(scratch.put("calibration.json", to_json(c).dump()));
   const auto applied = [&](const Calibration& calibration, const char* target, const char* maker = nullptr) {
     Request r;
-    r.target = catalogue().target(target);
+    r.target = context().catalogue.target(target);
     if (maker) r.target.chip.maker = maker;
     set_stack(r, Stack::vllm_gpu);
     r.efficiencies.matmul.value = 0.5;
@@ -183,7 +183,7 @@ TEST(Calibrate, ChipsWithoutFactorsTakeTheMeanOfTheirMaker) {
     EXPECT_NEAR(applied(*calibration, "1xrtx4090", "Somebody"), 0.5 * std::cbrt(1.2 * 0.3 * 0.5), 1e-4);
     EXPECT_NEAR(applied(*calibration, "1xrtx4090", ""), 0.5 * std::cbrt(1.2 * 0.3 * 0.5), 1e-4);
   }
-  for (const hardware::Chip& chip : catalogue().chips()) EXPECT_NE(chip.maker, "") << chip.id;
+  for (const hardware::Chip& chip : context().catalogue.chips()) EXPECT_NE(chip.maker, "") << chip.id;
 }
 
 TEST(Calibrate, HeldOutRowsAreOnlyPredicted) {
@@ -204,7 +204,7 @@ TEST(Calibrate, OtherChipsTakeTheMeanWithItsSource) {
   Calibration c = fit(measured(0.7, MeasurementUse::calibration), {.trust = 100});
   c.basis = {"2026-11-21", "a test"};
   Request own = small(1, 512), other = small(1, 512), another_stack = small(1, 512);
-  other.target = catalogue().target("v6e-1");
+  other.target = context().catalogue.target("v6e-1");
   set_stack(other, Stack::maxtext);
   set_stack(another_stack, Stack::tunix);
   const double default_other = other.efficiencies.matmul.value, default_own = own.efficiencies.matmul.value,

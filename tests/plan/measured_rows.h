@@ -10,7 +10,7 @@ namespace mw::test {
 inline plan::Request small(int batch, int len, const std::string& target = "v5e-1") {
   plan::Request r;
   r.model = model::catalogue_config("gemma3-1b");
-  r.target = catalogue().target(target);
+  r.target = context().catalogue.target(target);
   r.mesh.axes = {{"fsdp", 1}};
   plan::set_stack(r, model::Stack::maxtext);
   r.method = model::TrainMethod::full;

@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-using test::catalogue;
+using test::context;
 using test::kHardware;
 using test::shipped_rows;
 
@@ -79,7 +79,7 @@ TEST(Measurements, AnyFileGivesRowsOrOneError) {
       text = changed.dump();
     }
     try {
-      read_measurements(scratch.put("rows.json", text), catalogue());
+      read_measurements(scratch.put("rows.json", text), context().catalogue);
     } catch (const Error& error) {
       ++refused;
       EXPECT_FALSE(error.problem().message.empty());
@@ -197,7 +197,7 @@ TEST(Measurements, ReportsEachMistakeWithItsPlace) {
       {"7", "rows[0]", "{\"id\""}};
   const test::Scratch scratch;
   const auto read = [&](const std::string& rows) {
-    return read_measurements(scratch.put("measurements.json", "{\"rows\": [" + rows + "]}"), catalogue());
+    return read_measurements(scratch.put("measurements.json", "{\"rows\": [" + rows + "]}"), context().catalogue);
   };
   for (const Bad& bad : all) {
     try {

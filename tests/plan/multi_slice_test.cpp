@@ -115,7 +115,7 @@ TEST(MultiSlice, AHybridMeshSendsLessOverTheNetworkThanFsdpOverAllForAdapters) {
 }
 
 TEST(MultiSlice, SplitsOfAMeshAreThoseThatItsAxesAllow) {
-  const hardware::Target two = catalogue().target("2xv5p-8");
+  const hardware::Target two = context().catalogue.target("2xv5p-8");
   const mesh::Mesh mesh{{{"fsdp", 4}, {"tp", 2}}};
   const auto places = mesh::network_placements(mesh, two, {});
   ASSERT_EQ(places.size(), 2U);
@@ -123,7 +123,7 @@ TEST(MultiSlice, SplitsOfAMeshAreThoseThatItsAxesAllow) {
   const auto split = [&](size_t i) { return mesh::network_split(mesh::lay_out(mesh, two, places[i])); };
   EXPECT_EQ(split(0), (std::vector<mesh::MeshAxis>{{"fsdp", 2}}));
   EXPECT_EQ(split(1), (std::vector<mesh::MeshAxis>{{"tp", 2}}));
-  EXPECT_EQ(mesh::network_placements(mesh, catalogue().target("v5p-16"), {}).size(), 1U);
+  EXPECT_EQ(mesh::network_placements(mesh, context().catalogue.target("v5p-16"), {}).size(), 1U);
   EXPECT_EQ(mesh::network_placements({{{"fsdp", 8}, {"tp", 1}}}, two, {}).size(), 1U);
   EXPECT_EQ(mesh::network_placements({{{"fsdp", 2}, {"tp", 4}}}, two, {}).size(), 2U);
 }

@@ -123,7 +123,7 @@ TEST(MultiSlice, PutsTheDataAxisOnTheNetwork) {
   one.method = model::TrainMethod::full;
   one.train.batch = 512;
   Request two = one;
-  two.target = catalogue().target("2xv6e-256");
+  two.target = context().catalogue.target("2xv6e-256");
   two.mesh.axes = {{"data", 2}, {"fsdp", 256}};
   two.train.batch = 1024;
   const mesh::Layout layout = mesh::lay_out(two.mesh, two.target);
@@ -140,7 +140,7 @@ TEST(QwenMoe, SplitsItsExpertsOverTp) {
   r.work = Work::serve;
   r.targets.clear();
   r.mesh.axes = {{"tp", 4}};
-  r.target = catalogue().target("4xh100");
+  r.target = context().catalogue.target("4xh100");
   const double four = static_cast<double>(predict(r).memory.at_peak[MemoryCategory::weights].value);
   EXPECT_NEAR(four / (2 * 30.53e9 / 4), 1, 0.03);
 }

@@ -168,7 +168,7 @@ TEST(Predict, F32TakesMoreTimeAndMemoryOnEveryStack) {
         StackOn{"8xh100", Stack::trl_fsdp}, StackOn{"8xh100", Stack::torchtune}, StackOn{"8xh100", Stack::megatron},
         StackOn{"8xh100", Stack::torchtitan}})
     for (const auto method : {model::TrainMethod::lora, model::TrainMethod::full}) {
-      const int devices = catalogue().target(row.target).devices();
+      const int devices = context().catalogue.target(row.target).devices();
       Request r = request("gemma3-4b", row.target, row.stack, {{"fsdp", devices}, {"tp", 1}});
       const Bytes two_bytes = predict(r).memory.at_peak[MemoryCategory::weights];  // of a base that LoRA does not train
       r.method = method;

@@ -66,7 +66,7 @@ std::optional<Request> random_request(std::uint64_t seed) {
   const Work work = choice.of(std::array{Work::train, Work::train, Work::serve, Work::serve, Work::rollout});
   Request r;
   r.model = model::catalogue_config(model);
-  r.target = catalogue().target(target);
+  r.target = context().catalogue.target(target);
   r.work = work;
   set_stack(r, stack_for(choice, r.target.chip.vendor, work));
   r.mesh.axes = axes_for(choice, r);

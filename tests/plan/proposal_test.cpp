@@ -18,7 +18,7 @@ namespace mw::plan {
 namespace {
 
 namespace fs = std::filesystem;
-using test::catalogue;
+using test::context;
 using test::measured;
 using test::shipped_rows;
 using test::small;
@@ -27,7 +27,7 @@ using testing::HasSubstr;
 const CalibrationBasis kMine{"2026-11-21", "steps.json", CalibrationAuthor::user};
 
 const Calibration& shipped_calibration() {
-  static const Calibration c = read_calibration(catalogue().calibration());
+  static const Calibration c = context().calibration;
   return c;
 }
 
@@ -222,17 +222,15 @@ TEST(Proposal, UnpredictableRowBecomesANote) {
 struct UserCalibration : testing::Test {
   const test::Scratch scratch;
   const fs::path folder = scratch / "hardware";
-  hardware::Catalogue loaded() const {
-    return hardware::Catalogue::load(std::string(MW_RESOURCES) + "/hardware", folder);
-  }
+  plan::PlanContext loaded() const { return plan::PlanContext::load(std::string(MW_RESOURCES) + "/hardware", folder); }
 };
 
 TEST_F(UserCalibration, AcceptedProposalRoundTrips) {
   const Proposal p = propose(input(measured(0.7, MeasurementUse::calibration)));
   EXPECT_FALSE(fs::exists(folder));  // proposing writes nothing
   EXPECT_FALSE(accept_proposal(folder, p).has_value());
-  EXPECT_EQ(loaded().calibration(), user_calibration_file(folder));
-  const Calibration back = read_calibration(loaded().calibration());
+  EXPECT_EQ(loaded().catalogue.calibration(), user_calibration_file(folder));
+  const Calibration back = read_calibration(loaded().catalogue.calibration());
   EXPECT_EQ(back.basis.by, CalibrationAuthor::user);
   EXPECT_EQ(back.basis.source, "steps.json");
   ASSERT_EQ(back.factors.size(), p.calibration.factors.size());
@@ -247,7 +245,7 @@ TEST_F(UserCalibration, KeptFactorsKeepTheirSourceThroughTheFile) {
   in.in_force = shipped_calibration();
   accept_proposal(folder, propose(in));
   Request own = small(1, 512), other = small(1, 512, "v6e-1");
-  const Calibration back = read_calibration(loaded().calibration());
+  const Calibration back = read_calibration(loaded().catalogue.calibration());
   apply(back, own);
   apply(back, other);
   EXPECT_THAT(own.efficiencies.matmul.source, HasSubstr("calibrated by you, 2026-11-21, steps.json"));
@@ -272,7 +270,7 @@ TEST_F(UserCalibration, RemovingRestoresTheShippedOne) {
   accept_proposal(folder, propose(input(measured(0.7, MeasurementUse::calibration))));
   const std::string mine = *user_calibration(folder);
   EXPECT_EQ(remove_user_calibration(folder), mine);
-  EXPECT_EQ(loaded().calibration(), fs::path(MW_RESOURCES) / "hardware" / "calibration.json");
+  EXPECT_EQ(loaded().catalogue.calibration(), fs::path(MW_RESOURCES) / "hardware" / "calibration.json");
   EXPECT_EQ(read_file(folder / "calibration.json.bak"), mine);
   EXPECT_FALSE(remove_user_calibration(folder).has_value());  // twice is no error
 }

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/hardware/catalogue.h"
 #include "core/model/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/plan/time/predict.h"
 
 namespace mw::plan {
@@ -14,10 +14,10 @@ namespace {
 using model::Role;
 
 Request remat_request(const char* model, Stack stack, const char* target) {
-  static const hardware::Catalogue catalogue = hardware::Catalogue::load(std::string(MW_RESOURCES) + "/hardware");
+  static const plan::PlanContext context = plan::PlanContext::load(std::string(MW_RESOURCES) + "/hardware");
   Request r;
   r.model = model::catalogue_config(model);
-  r.target = catalogue.target(target);
+  r.target = context.catalogue.target(target);
   r.mesh.axes = {{"fsdp", r.target.devices()}};
   set_stack(r, stack);
   r.method = model::TrainMethod::full;

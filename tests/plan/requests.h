@@ -7,7 +7,7 @@
 
 namespace mw::plan {
 
-using test::catalogue;
+using test::context;
 
 inline std::vector<model::Role> every_projection() {
   using model::Role;
@@ -17,9 +17,9 @@ inline std::vector<model::Role> every_projection() {
 inline Request request(const char* model, const char* target, Stack stack, std::vector<mesh::MeshAxis> axes) {
   Request r;
   r.model = model::catalogue_config(model);
-  r.target = catalogue().target(target);
+  r.target = context().catalogue.target(target);
   set_stack(r, stack);
-  if (const hardware::Price* price = catalogue().price(r.target.chip.id)) r.price = *price;
+  if (const hardware::Price* price = context().catalogue.price(r.target.chip.id)) r.price = *price;
   r.mesh.axes = std::move(axes);
   r.rank = 64;
   r.targets = every_projection();

@@ -17,13 +17,13 @@
 namespace mw::plan {
 namespace {
 
-using test::catalogue;
+using test::context;
 
 Request search_request(const char* model, const char* target, Work work = Work::train) {
   Request r;
   r.model = model::catalogue_config(model);
-  r.target = catalogue().target(target);
-  if (const auto* price = catalogue().price(r.target.chip.id)) r.price = *price;
+  r.target = context().catalogue.target(target);
+  if (const auto* price = context().catalogue.price(r.target.chip.id)) r.price = *price;
   r.work = work;
   set_stack(r, default_stack(r.target.chip.vendor, work));
   r.mesh = {{{"fsdp", 1}, {"tp", r.target.devices()}}};
@@ -310,8 +310,8 @@ TEST(Search, PlacesOfAChoiceAreEditsOfTheDocument) {
 
 TEST(Search, EverySliceHasPlansOrAReason) {
   int planned = 0, explained = 0;
-  for (const std::string& id : catalogue().target_ids()) {
-    if (catalogue().target(id).chip.vendor != hardware::Vendor::tpu) continue;
+  for (const std::string& id : context().catalogue.target_ids()) {
+    if (context().catalogue.target(id).chip.vendor != hardware::Vendor::tpu) continue;
     for (const Work work : {Work::train, Work::serve}) {
       const Request r = search_request("gemma4-31b", id.c_str(), work);
       SearchResult found;

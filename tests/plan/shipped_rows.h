@@ -9,7 +9,8 @@ namespace mw::test {
 inline const std::string kHardware = std::string(MW_RESOURCES) + "/hardware";
 
 inline const std::vector<plan::Measurement>& shipped_rows() {
-  static const plan::Measurements kShipped = plan::read_measurements(kHardware + "/measurements.json", catalogue());
+  static const plan::Measurements kShipped =
+      plan::read_measurements(kHardware + "/measurements.json", context().catalogue);
   return kShipped.rows;
 }
 

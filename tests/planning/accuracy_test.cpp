@@ -21,7 +21,7 @@ using plan::MeasurementUse;
 using testing::HasSubstr;
 
 const AccuracyReport& shipped() {
-  static const AccuracyReport report = accuracy({.resources = MW_RESOURCES, .date = "2026-11-25"}, test::catalogue());
+  static const AccuracyReport report = accuracy({.resources = MW_RESOURCES, .date = "2026-11-25"}, test::context());
   return report;
 }
 
@@ -144,7 +144,7 @@ TEST(Accuracy, ValuesOfARunChangeNoIntervalOfIt) {
       rows["rows"].push_back(r);
   const auto predicted = [&] {
     std::ofstream(folder.path() / "hardware" / "measurements.json") << rows.dump();
-    return accuracy({.resources = folder.path(), .date = "2026-11-25"}, test::catalogue());
+    return accuracy({.resources = folder.path(), .date = "2026-11-25"}, test::context());
   };
   const AccuracyReport before = predicted();
   ASSERT_GT(before.rows.size(), 30U);
@@ -174,7 +174,7 @@ TEST(Accuracy, ValuesOfARunChangeNoIntervalOfIt) {
 }
 
 TEST(Accuracy, ShippedIntervalsAreThoseOfTheShippedRows) {
-  const plan::Calibration filed = plan::read_calibration(test::catalogue().calibration());
+  const plan::Calibration filed = test::context().calibration;
   plan::Calibration fresh = filed;
   plan::calibrate_intervals(fresh, errors_for_intervals(shipped().rows));
   ASSERT_EQ(fresh.intervals.size(), filed.intervals.size()) << "run scripts/calibrate.sh";
@@ -232,7 +232,7 @@ TEST(Accuracy, ServersArePredictedBySimulation) {
   for (const plan::Measurement& m : test::shipped_rows())
     if (m.id == ttft->id) {
       plan::Measurement calibrated = m;
-      plan::apply(plan::read_calibration(test::catalogue().calibration()), calibrated.request);
+      plan::apply(test::context().calibration, calibrated.request);
       EXPECT_EQ(ttft->predicted, simulated_row(calibrated).ttft.mean);
     }
 }
@@ -240,7 +240,7 @@ TEST(Accuracy, ServersArePredictedBySimulation) {
 TEST(Accuracy, PromptsOfEarlierRunsAreCached) {
   for (plan::Measurement m : test::shipped_rows()) {
     if (m.id != "paper-burst-2-v6e-8, ms median TTFT") continue;
-    plan::apply(plan::read_calibration(test::catalogue().calibration()), m.request);
+    plan::apply(test::context().calibration, m.request);
     ASSERT_EQ(m.load.earlier.size(), 1U);
     const double after = simulated_row(m).ttft.median;
     m.load.earlier.clear();
@@ -257,7 +257,7 @@ TEST(Accuracy, PromptsOfEarlierRunsAreCached) {
 TEST(Accuracy, FiltersByStackChipAndKind) {
   const AccuracyReport some =
       accuracy({.resources = MW_RESOURCES, .date = "2026-11-25", .filter = {"maxtext", "v5p", FigureKind::training}},
-               test::catalogue());
+               test::context());
   ASSERT_FALSE(some.rows.empty());
   EXPECT_LT(some.rows.size(), shipped().rows.size());
   for (const AccuracyRow& r : some.rows) {
@@ -268,7 +268,7 @@ TEST(Accuracy, FiltersByStackChipAndKind) {
   }
   EXPECT_EQ(some.groups.size(), 2U);  // calibration and holdout
   try {
-    accuracy({.resources = MW_RESOURCES, .date = "2026-11-25", .filter = {"", "h1000", {}}}, test::catalogue());
+    accuracy({.resources = MW_RESOURCES, .date = "2026-11-25", .filter = {"", "h1000", {}}}, test::context());
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.problem().id, "ACCURACY");
@@ -298,7 +298,7 @@ TEST(Accuracy, RefusedRowCountsAsAnErrorOfAHundredPercent) {
   };
   std::ofstream(folder.path() / "hardware" / "measurements.json")
       << Json{{"rows", {serving("fits", 8, "8xh100"), serving("does not fit", 1, "1xh100")}}}.dump();
-  const AccuracyReport report = accuracy({.resources = folder.path(), .date = "2026-11-25"}, test::catalogue());
+  const AccuracyReport report = accuracy({.resources = folder.path(), .date = "2026-11-25"}, test::context());
   ASSERT_EQ(report.rows.size(), 2U);
   EXPECT_EQ(report.rows[0].refused, "");
   EXPECT_NE(report.rows[1].refused, "");

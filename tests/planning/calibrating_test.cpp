@@ -33,7 +33,7 @@ struct Calibrating : testing::Test {
   const Scratch folder;
   const fs::path own = folder.path() / "hardware";
 
-  hardware::Catalogue catalogue() const { return hardware::Catalogue::load(kHardware, own); }
+  plan::PlanContext context() const { return plan::PlanContext::load(kHardware, own); }
   fs::path file(const Json& rows, const std::string& name = "steps.json") const {
     const fs::path path = folder.path() / name;
     std::ofstream(path) << Json{{"rows", rows}}.dump(1);
@@ -45,7 +45,7 @@ struct Calibrating : testing::Test {
                       .runs_folder = folder.path() / "runs",
                       .published = kHardware + "/measurements.json",
                       .date = "2026-11-21"},
-                     catalogue());
+                     context());
   }
   // Rows that take so many times what is planned now.
   Json rows(double times) const {
@@ -89,13 +89,13 @@ TEST_F(Calibrating, ChosenNamesApplyToServers) {
                              .published = kHardware + "/measurements.json",
                              .names = {"kv_reads"},
                              .date = "2026-11-21"};
-  const CalibrationResult c = calibrate(request, catalogue());
+  const CalibrationResult c = calibrate(request, context());
   ASSERT_TRUE(c.proposal);
   ASSERT_EQ(c.proposal->efficiencies.size(), 1U);
   EXPECT_EQ(c.proposal->efficiencies[0].factor.name, "kv_reads");
   request.names.clear();
   std::vector<std::string> fitted;  // without the efficiencies that only GPUs have
-  const CalibrationResult all = calibrate(request, catalogue());
+  const CalibrationResult all = calibrate(request, context());
   for (const auto& f : all.proposal->efficiencies) fitted.push_back(f.factor.name);
   EXPECT_THAT(fitted, UnorderedElementsAre("matmul", "memory", "kv_reads", "sequence_s"));
 }
@@ -154,9 +154,9 @@ TEST_F(Calibrating, PlanNamesTheCalibrationUntilItIsRemoved) {
   experiment::Experiment e;
   for (const auto& [key, value] : {std::pair{"model.id", "gemma3-1b"}, {"target.id", "v5e-1"}, {"mesh.fsdp", "1"}})
     e.set(key, value);
-  const views::Design before = views::design(e, catalogue());
+  const views::Design before = views::design(e, context());
   plan::accept_proposal(own, *of({file(rows(1.3))}).proposal);
-  const views::Design after = views::design(e, catalogue());
+  const views::Design after = views::design(e, context());
   EXPECT_GT(after.plan().step.seconds.value, before.plan().step.seconds.value * 1.05);
   const auto said = [](const views::Design& d) {
     std::string all;
@@ -169,7 +169,7 @@ TEST_F(Calibrating, PlanNamesTheCalibrationUntilItIsRemoved) {
   EXPECT_THAT(said(after), AllOf(HasSubstr("efficiencies: calibrated " + by), HasSubstr("Calibrated: " + by),
                                  HasSubstr("; calibrated " + by)));
   plan::remove_user_calibration(own);
-  const views::Design again = views::design(e, catalogue());
+  const views::Design again = views::design(e, context());
   EXPECT_DOUBLE_EQ(again.plan().step.seconds.value, before.plan().step.seconds.value);
   EXPECT_THAT(said(again), testing::Not(HasSubstr("by you")));
 }
@@ -200,12 +200,12 @@ TEST_F(Calibrating, RunsOfThisMachineCalibrateItsSpeed) {
   const double predicted = of({}, {add_run(runs, 1)}).proposal->rows[0].now.predicted;
   const store::RunId run = add_run(runs, predicted / 2.5);
   const experiment::Experiment e = experiment::Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-lora.json");
-  EXPECT_FALSE(views::speed_known(views::design(e, catalogue())));
+  EXPECT_FALSE(views::speed_known(views::design(e, context())));
   const CalibrationResult c = of({}, {run});
   EXPECT_LT(c.proposal->fitted.mean, 0.1);
   EXPECT_GT(c.proposal->now.mean, 0.5);
   plan::accept_proposal(own, *c.proposal);
-  EXPECT_TRUE(views::speed_known(views::design(e, catalogue())));
+  EXPECT_TRUE(views::speed_known(views::design(e, context())));
   // Fitted again it is the same row: an earlier calibration is no part of it.
   const CalibrationResult again = of({}, {run});
   EXPECT_NEAR(again.proposal->efficiencies[0].after, c.proposal->efficiencies[0].after, 1e-3);

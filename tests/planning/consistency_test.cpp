@@ -18,7 +18,7 @@ namespace mw::planning {
 namespace {
 
 using experiment::Experiment;
-using test::catalogue;
+using test::context;
 using test::random_inputs;
 using test::random_seed;
 using test::RandomExperiments;
@@ -32,8 +32,8 @@ struct Answer {
 };
 
 plan::Request planned_request(const Experiment& e) {
-  plan::Request request = plan_request(e, catalogue());
-  const experiment::ExperimentConfig config = experiment::bind(e);
+  plan::Request request = plan_request(e, context());
+  const experiment::ExperimentConfig config = e.config();
   if (config.kind == experiment::Kind::size)
     request = with_case(std::move(request), config.size, size_cases(config.size).front());
   return request;
@@ -64,7 +64,7 @@ std::vector<std::string> refusals_of_checker(const Experiment& e, const Answer& 
   DiagnosticFacts known;
   if (plan.error.empty()) known = {.plan = &plan.plan, .request = &plan.request};
   std::vector<std::string> ids;
-  for (const Diagnostic& d : diagnose(e, catalogue(), known).found)
+  for (const Diagnostic& d : diagnose(e, context(), known).found)
     if (lint::is_refusal(d.problem.id, d.problem.severity) || (!plan.error.empty() && d.problem.id == plan.error))
       ids.push_back(d.problem.id);
   return ids;
@@ -85,10 +85,10 @@ TEST(Consistency, WhatPlanRefusesTheCheckerSizeAndSweepRefuse) {
     }
     EXPECT_FALSE(plan.refuses() && plan.error.empty() && plan.plan.fits());
     if (kind == "size") {
-      EXPECT_EQ(plan.refuses(), !error_of([&] { predicted_sizes(e, catalogue()); }).empty());
+      EXPECT_EQ(plan.refuses(), !error_of([&] { predicted_sizes(e, context()); }).empty());
     }
     if (kind == "serve" && (plan.refuses() || plan.plan.fits())) {
-      EXPECT_EQ(plan.refuses(), !error_of([&] { jobs::make_backend(e, catalogue(), [](const auto&) {}); }).empty());
+      EXPECT_EQ(plan.refuses(), !error_of([&] { jobs::make_backend(e, context(), [](const auto&) {}); }).empty());
     }
     if (testing::Test::HasFailure()) break;
   }
@@ -105,7 +105,7 @@ TEST(Consistency, SearchOffersWhatRunsAndIsNotSlowerThanThePlan) {
     const Answer plan = answer(e);
     SCOPED_TRACE(e.text());
     ExperimentSearch found;
-    if (!error_of([&] { found = search_experiment(e, {}, catalogue(), {}); }).empty()) {
+    if (!error_of([&] { found = search_experiment(e, {}, context(), {}); }).empty()) {
       EXPECT_TRUE(plan.refuses());
       continue;
     }
@@ -171,7 +171,7 @@ TEST(Consistency, AFixDoesWhatItPromises) {
     const Answer plan = answer(e);
     if (!plan.error.empty()) continue;
     const Fixes fixes = plan.plan.memory.fits() ? Fixes::at_hand : Fixes::searched;
-    const Diagnosis d = diagnose(e, catalogue(), {.plan = &plan.plan, .request = &plan.request}, fixes);
+    const Diagnosis d = diagnose(e, context(), {.plan = &plan.plan, .request = &plan.request}, fixes);
     for (const Diagnostic& found : d.found)
       for (const lint::Fix& fix : found.fixes) {
         if (!fix.outcome) continue;
@@ -183,7 +183,7 @@ TEST(Consistency, AFixDoesWhatItPromises) {
         ++promised[found.problem.id];
         EXPECT_TRUE(found.problem.id != "MEMORY" || fix.outcome->fits);
         if (lint::is_refusal(found.problem.id, found.problem.severity)) {
-          const Diagnosis after = diagnose(edited, catalogue());
+          const Diagnosis after = diagnose(edited, context());
           EXPECT_TRUE(std::none_of(after.found.begin(), after.found.end(), [&](const Diagnostic& other) {
             return other.problem.id == found.problem.id && other.problem.severity == Severity::error;
           }));
@@ -250,11 +250,11 @@ TEST(Consistency, TheBestPlanForMoreChipsIsNeverSlower) {
     e.set_value("train.batch", random.one_of(std::array{4, 8}));
     double before = 0;
     for (const char* target : families[static_cast<size_t>(i) % families.size()]) {
-      retarget(e, target, catalogue());
+      retarget(e, target, context());
       for (const char* axis : {"fsdp", "tp", "data", "pp", "cp", "ep", "dp"}) e.erase(std::string("mesh.") + axis);
       SCOPED_TRACE(e.text());
       ExperimentSearch found;
-      if (!error_of([&] { found = search_experiment(e, {}, catalogue(), {}); }).empty()) continue;
+      if (!error_of([&] { found = search_experiment(e, {}, context(), {}); }).empty()) continue;
       const double time = best_time(found);
       if (before > 0) {
         ASSERT_GT(time, 0);

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 using testing::Not;
 using Sets = std::vector<std::string>;
 
-using test::catalogue;
+using test::context;
 using test::Scratch;
 
 // The paper's run, with everything as it should be.
@@ -46,7 +46,7 @@ Diagnosis look(const experiment::Experiment& e, DiagnosticFacts known = {}) {
   if (!known.real_share) known.real_share = 0.9;
   if (!known.system_turns) known.system_turns = false;
   if (!known.memory) known.memory = lint::MemoryInput{Bytes(100), Bytes(50), Bytes(1)};
-  return diagnose(e, catalogue(), known);
+  return diagnose(e, context(), known);
 }
 
 std::vector<std::string> ids(const Diagnosis& d) {
@@ -240,7 +240,7 @@ TEST(Diagnostics, TheDefaultMeshOnSeveralSlicesIsLegal) {
       "data": {"max_len": 512}, "train": {"batch": 8}})",
                                                                             "test"));
     e.set("train.stack", stack);
-    EXPECT_EQ(mesh::to_text(planned_mesh(e, catalogue())), mesh);
+    EXPECT_EQ(mesh::to_text(planned_mesh(e, context())), mesh);
     EXPECT_THAT(ids(look(e)), Not(testing::AnyOf(Contains("MESH-1"), Contains("MESH-SIZE"), Contains("NET-1"))))
         << stack;
   }
@@ -267,7 +267,7 @@ TEST(Diagnostics, ASpecOfTheWrongRankIsCaughtBeforeARun) {
   EXPECT_EQ(of(d, "SPEC-RANK").problem.severity, Severity::error);
   EXPECT_EQ(of(d, "SPEC-RANK").fixes[0].label, "Use (tp, fsdp, -)");
   trips("SPEC-RANK", with({"sharding.overrides=q_einsum = (tp, fsdp, -, -)"}));
-  const auto all = ids(diagnostics(with({"sharding.overrides=q_einsum = (tp, fsdp, -, -)"}), catalogue()));
+  const auto all = ids(diagnostics(with({"sharding.overrides=q_einsum = (tp, fsdp, -, -)"}), context()));
   EXPECT_EQ(std::count(all.begin(), all.end(), "SPEC-RANK"), 1);  // the plan says it, too
 }
 
@@ -451,7 +451,7 @@ TEST(Diagnostics, PaddingAndLogits) {
 TEST(Diagnostics, RulesWithoutFactsAreReportedAsUnchecked) {
   experiment::Experiment e = sound();
   e.erase("stack");
-  const Diagnosis d = diagnose(e, catalogue());
+  const Diagnosis d = diagnose(e, context());
   std::vector<std::string> left;
   for (const auto& u : d.unchecked) left.push_back(u.id + ": " + u.needs);
   for (const char* id : {"SCALE-1", "REMAT-1", "SHARD-1", "SHARD-2", "VER-1", "LOAD-1", "PAD-1"})

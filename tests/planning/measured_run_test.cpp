@@ -13,7 +13,7 @@ namespace {
 
 using test::Scratch;
 
-using test::catalogue;
+using test::context;
 
 store::RunId run_with(store::Store& store, const std::vector<double>& rates) {
   const store::RunId run =
@@ -29,7 +29,7 @@ store::RunId run_with(store::Store& store, const std::vector<double>& rates) {
 TEST(MeasuredRun, IsTheMedianOfTheStepsAfterTheFirst) {
   const Scratch folder;
   store::Store store(folder.path());
-  const plan::Measurement m = measured_run(store, run_with(store, {5, 900, 1000, 1100, 40}), catalogue());
+  const plan::Measurement m = measured_run(store, run_with(store, {5, 900, 1000, 1100, 40}), context());
   EXPECT_DOUBLE_EQ(m.value, 1000);
   EXPECT_EQ(m.purpose, plan::MeasurementUse::calibration);
   EXPECT_EQ(m.request.target.id, "cpu");
@@ -40,10 +40,10 @@ TEST(MeasuredRun, IsTheMedianOfTheStepsAfterTheFirst) {
 TEST(MeasuredRun, CalibratesThisMachine) {
   const Scratch folder;
   store::Store store(folder.path());
-  const plan::Measurement probe = measured_run(store, run_with(store, {1, 1, 1}), catalogue());
+  const plan::Measurement probe = measured_run(store, run_with(store, {1, 1, 1}), context());
   const double predicted = plan::predict(probe.request).run.tokens_per_second;
   const plan::Measurement slower =
-      measured_run(store, run_with(store, std::vector<double>(9, predicted * 0.8)), catalogue());
+      measured_run(store, run_with(store, std::vector<double>(9, predicted * 0.8)), context());
   const plan::Calibration fitted{.basis = {}, .factors = plan::with_means(plan::fit_factors({slower}))};
   EXPECT_GT(std::abs(plan::predict_all({slower}, {}).front().error), 0.15);
   EXPECT_LT(std::abs(plan::predict_all({slower}, fitted).front().error), 0.03);
@@ -55,8 +55,8 @@ TEST(MeasuredRun, CalibratesThisMachine) {
 TEST(MeasuredRun, RejectsRunsWithTooFewSteps) {
   const Scratch folder;
   store::Store store(folder.path());
-  EXPECT_THROW(measured_run(store, run_with(store, {1000, 1000}), catalogue()), Error);
-  EXPECT_THROW(measured_run(store, "run-99", catalogue()), Error);
+  EXPECT_THROW(measured_run(store, run_with(store, {1000, 1000}), context()), Error);
+  EXPECT_THROW(measured_run(store, "run-99", context()), Error);
 }
 
 }  // namespace

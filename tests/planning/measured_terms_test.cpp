@@ -19,7 +19,7 @@ using testing::Contains;
 using testing::Field;
 using testing::HasSubstr;
 
-using test::catalogue;
+using test::context;
 using test::error_of_plan;
 
 // The experiment that says what a row says; key names differ.
@@ -66,9 +66,9 @@ experiment::Experiment said(const Json& row) {
 TEST(MeasuredTerms, EveryRowCanBeSaidByAnExperiment) {
   const std::string file = MW_RESOURCES "/hardware/measurements.json";
   const Json document = read_json(file);
-  const plan::Calibration fitted = plan::read_calibration(catalogue().calibration());
+  const plan::Calibration fitted = context().calibration;
   int compared = 0;
-  for (plan::Measurement& m : plan::read_measurements(file, catalogue()).rows) {
+  for (plan::Measurement& m : plan::read_measurements(file, context().catalogue).rows) {
     const Json* row = nullptr;
     for (const Json& each : document.at("rows"))
       if (m.id == each.at("id") || m.id.starts_with(each.at("id").get<std::string>() + ", ")) row = &each;
@@ -85,7 +85,7 @@ TEST(MeasuredTerms, EveryRowCanBeSaidByAnExperiment) {
     if (m.request.serve.scheduling == plan::Scheduling::ahead) plan::enable_async_scheduling(m.request);
     m.request.train.epochs = 0;
     m.request.train.steps = 200;
-    const plan::Request request = plan_request(said(*row), catalogue());
+    const plan::Request request = plan_request(said(*row), context());
     const plan::Plan measured = plan::predict(m.request), planned = plan::predict(request);
     EXPECT_EQ(planned.step.seconds.value, measured.step.seconds.value) << m.id;
     EXPECT_EQ(planned.memory.at_peak.total(), measured.memory.at_peak.total()) << m.id;
@@ -104,8 +104,8 @@ experiment::Experiment titan(const std::vector<std::string>& sets = {}) {
 }
 
 TEST(PlanOptions, ChangeMemoryAndTime) {
-  const plan::Plan plain = plan_experiment(titan(), catalogue()).plan;
-  const auto with = [&](const char* set) { return plan_experiment(titan({set}), catalogue()).plan; };
+  const plan::Plan plain = plan_experiment(titan(), context()).plan;
+  const auto with = [&](const char* set) { return plan_experiment(titan({set}), context()).plan; };
   EXPECT_LT(with("train.products=fp8").step.seconds.value, plain.step.seconds.value);
   EXPECT_LT(with("train.saved=attention,down_proj").step.seconds.value, plain.step.seconds.value);
   EXPECT_GT(with("train.saved=attention,down_proj").memory.category_peaks[MemoryCategory::activations],
@@ -115,8 +115,7 @@ TEST(PlanOptions, ChangeMemoryAndTime) {
             plain.memory.category_peaks[MemoryCategory::logits]);
   EXPECT_GT(with("train.other_models=1").memory.at_peak[MemoryCategory::weights],
             plain.memory.at_peak[MemoryCategory::weights]);
-  EXPECT_THAT(plan_experiment(titan({"train.products=fp8"}), catalogue()).plan.sources,
-              Contains(HasSubstr("fp8 peak")));
+  EXPECT_THAT(plan_experiment(titan({"train.products=fp8"}), context()).plan.sources, Contains(HasSubstr("fp8 peak")));
 }
 
 TEST(PlanOptions, AreRefusedWhereTheSoftwareLacksThem) {
@@ -125,7 +124,7 @@ TEST(PlanOptions, AreRefusedWhereTheSoftwareLacksThem) {
   EXPECT_EQ(error_of_plan(titan({"train.stack=megatron", "train.compile=eager"})).place, "train.compile");
   EXPECT_EQ(error_of_plan(titan({"train.stack=trl-fsdp", "train.saved=q_proj"})).place, "train.saved");
   // The checker says the same as the plan.
-  const Diagnosis d = diagnostics(titan({"train.offload=host"}), catalogue());
+  const Diagnosis d = diagnostics(titan({"train.offload=host"}), context());
   ASSERT_FALSE(d.found.empty());
   EXPECT_EQ(d.found.front().problem.id, "PLAN-OPTION");
 }
@@ -134,20 +133,20 @@ TEST(PlanOptions, ServersSetDefaultsThatTheDocumentLeavesOut) {
   experiment::Experiment e;
   experiment::apply_sets(e, {"kind=serve", "model.id=gemma4-31b", "target.id=2xh100", "mesh.tp=2", "train.dtype=bf16",
                              "serve.stack=tensorrt-llm"});
-  const experiment::ServeSection trt = experiment::bind(e).serve;
+  const experiment::ServeSection trt = e.config().serve;
   EXPECT_EQ(trt.block_size, 32);
   EXPECT_EQ(trt.max_num_batched_tokens, 8192);
   EXPECT_FALSE(trt.chunked_prefill);
   EXPECT_TRUE(trt.async_scheduling);
   e.set_value("serve.block_size", 64);
-  EXPECT_EQ(experiment::bind(e).serve.block_size, 64);
+  EXPECT_EQ(e.config().serve.block_size, 64);
   e.set_value("serve.stack", "sglang");
-  EXPECT_TRUE(experiment::bind(e).serve.chunked_prefill);
-  EXPECT_GT(plan_experiment(e, catalogue()).plan.serve->kv_tokens, 0);
+  EXPECT_TRUE(e.config().serve.chunked_prefill);
+  EXPECT_GT(plan_experiment(e, context()).plan.serve->kv_tokens, 0);
 }
 
 TEST(PlanPrices, WarnOfOldOnesAndMarkUnverifiedOnes) {
-  const ExperimentPlan old = plan_experiment(titan(), catalogue());  // listed in May 2026
+  const ExperimentPlan old = plan_experiment(titan(), context());  // listed in May 2026
   EXPECT_THAT(old.problems, Contains(Field(&Problem::id, "PRICE-OLD")));
   EXPECT_THAT(planned_text(old), HasSubstr("warning PRICE-OLD: price.usd_per_chip_hour: the price may have changed"));
   bool in_json = false;
@@ -161,26 +160,26 @@ TEST(PlanPrices, WarnOfOldOnesAndMarkUnverifiedOnes) {
   EXPECT_EQ(json["price"]["source"], old.request.price.source);
   EXPECT_GT(json["price"]["age_days"].get<int>(), hardware::kPriceDays);
   EXPECT_TRUE(json["price"]["stale"].get<bool>());
-  const ExperimentPlan own = plan_experiment(titan({"price.usd_per_chip_hour=2"}), catalogue());
+  const ExperimentPlan own = plan_experiment(titan({"price.usd_per_chip_hour=2"}), context());
   EXPECT_THAT(own.problems, testing::Not(Contains(Field(&Problem::id, "PRICE-OLD"))));
   const Json own_price = planned_json(own)["price"];
   EXPECT_EQ(own_price["amount"], 2);
   EXPECT_FALSE(own_price["stale"].get<bool>());
   EXPECT_TRUE(own_price["date"].is_null() && own_price["age_days"].is_null());
   const ExperimentPlan today =
-      plan_experiment(titan({"price.usd_per_chip_hour=2", "price.date=2999-01-01"}), catalogue());
+      plan_experiment(titan({"price.usd_per_chip_hour=2", "price.date=2999-01-01"}), context());
   EXPECT_THAT(today.problems, testing::Not(Contains(Field(&Problem::id, "PRICE-OLD"))));
-  const ExperimentPlan aged = plan_experiment(titan({"price.usd_per_chip_hour=2", "price.date=2024-03"}), catalogue());
+  const ExperimentPlan aged = plan_experiment(titan({"price.usd_per_chip_hour=2", "price.date=2024-03"}), context());
   EXPECT_THAT(aged.problems, Contains(Field(&Problem::id, "PRICE-OLD")));
   EXPECT_EQ(planned_json(aged)["price"]["date"], "2024-03");
   EXPECT_EQ(error_of_plan(titan({"price.date=soon"})).place, "price.date");
-  const ExperimentPlan unpublished = plan_experiment(titan({"target.id=8xh20"}), catalogue());
+  const ExperimentPlan unpublished = plan_experiment(titan({"target.id=8xh20"}), context());
   EXPECT_TRUE(planned_json(unpublished)["price"].is_null());
   EXPECT_THAT(unpublished.problems, Contains(Field(&Problem::id, "PRICE-NONE")));
   EXPECT_EQ(unpublished.plan.run.usd.value, 0);
-  const ExperimentPlan own_h20 = plan_experiment(titan({"target.id=8xh20", "price.usd_per_chip_hour=2"}), catalogue());
+  const ExperimentPlan own_h20 = plan_experiment(titan({"target.id=8xh20", "price.usd_per_chip_hour=2"}), context());
   EXPECT_THAT(own_h20.problems, testing::Not(Contains(Field(&Problem::id, "PRICE-NONE"))));
-  const ExperimentPlan mi355x = plan_experiment(titan({"target.id=8xmi355x"}), catalogue());
+  const ExperimentPlan mi355x = plan_experiment(titan({"target.id=8xmi355x"}), context());
   EXPECT_THAT(mi355x.plan.sources, Contains(HasSubstr("(unverified)")));
 }
 
@@ -190,7 +189,7 @@ TEST(PlanOptions, OtherModelsTakeMemoryInSizes) {
   const auto weights = [&](const char* set) {
     experiment::apply_sets(e, {set});
     std::vector<std::int64_t> out;
-    predict_sizes(predicted_sizes(e, catalogue()), [&](const serve::SizePoint& point) {
+    predict_sizes(predicted_sizes(e, context()), [&](const serve::SizePoint& point) {
       out.push_back(point.predicted[MemoryCategory::weights].value);
     });
     return out;
@@ -204,7 +203,7 @@ TEST(MultiSlicePlan, PutsADataAxisOverTheSlicesAndIsPriced) {
   experiment::Experiment e;
   experiment::apply_sets(e, {"kind=train", "model.id=llama3.1-8b", "target.id=2xv5p-8", "train.stack=maxtext",
                              "train.batch=8", "train.method=full", "train.remat=layer"});
-  const ExperimentPlan p = plan_experiment(e, catalogue());
+  const ExperimentPlan p = plan_experiment(e, context());
   EXPECT_EQ(p.request.mesh.size("data"), 2);
   EXPECT_EQ(p.request.mesh.size("fsdp"), 4);
   EXPECT_DOUBLE_EQ(p.plan.run.usd_per_hour, 8 * 4.20);

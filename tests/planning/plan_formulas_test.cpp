@@ -200,8 +200,8 @@ experiment::Experiment random_experiment(Rng& rng) {
   const std::string kind = one_of<std::string>(rng, {"train", "train", "train", "serve", "size"});
   e.set_value("kind", kind);
   e.set_value("model.id", one_of(rng, model::catalogue_ids()));
-  e.set_value("target.id", one_of(rng, test::catalogue().target_ids()));
-  const hardware::Target target = test::catalogue().target(e.value("target.id").get<std::string>());
+  e.set_value("target.id", one_of(rng, test::context().catalogue.target_ids()));
+  const hardware::Target target = test::context().catalogue.target(e.value("target.id").get<std::string>());
   const std::vector<int> powers{1, 2, 4, 8};
   if (rng.below(3) > 0) {
     const int tp = std::min(one_of(rng, powers), target.devices());
@@ -246,7 +246,7 @@ TEST(PlanFormulas, EveryFormulaEvaluatesToItsValue) {
     const experiment::Experiment e = random_experiment(rng);
     std::optional<ExperimentPlan> p;
     try {
-      p = plan_experiment(e, test::catalogue());
+      p = plan_experiment(e, test::context());
     } catch (const Error&) {
       continue;  // a mesh, model or stack that cannot be
     }
@@ -267,7 +267,7 @@ TEST(PlanFormulas, EveryFormulaEvaluatesToItsValue) {
 // The line that was found: tile padding was left out of 1.60M x 4 B.
 TEST(PlanFormulas, FormulaContainsTilePadding) {
   const ExperimentPlan p = plan_experiment(
-      experiment::Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json"), test::catalogue());
+      experiment::Experiment::load(MW_RESOURCES "/examples/torchax-gemma2-2b-alpaca.json"), test::context());
   for (const plan::Buffer& b : p.plan.memory.buffers)
     EXPECT_TRUE(b.name != "adapters" || b.formula.find("[padding of tiles]") != std::string::npos) << b.formula;
 }

@@ -15,7 +15,7 @@ inline experiment::Experiment shipped_example(const std::string& name) {
 // Why the experiment cannot be planned; without an id if it can.
 inline Problem error_of_plan(const experiment::Experiment& e) {
   try {
-    planning::plan_experiment(e, catalogue());
+    planning::plan_experiment(e, context());
   } catch (const Error& error) {
     return error.problem();
   }

@@ -22,12 +22,12 @@ using testing::Contains;
 using testing::Field;
 using testing::HasSubstr;
 
-using test::catalogue;
+using test::context;
 using test::error_of_plan;
 using test::shipped_example;
 
 ExperimentPlan planned(const std::string& name) {
-  return plan_experiment(shipped_example(name), catalogue());
+  return plan_experiment(shipped_example(name), context());
 }
 
 TEST(Paper, StepTimesAreWithinAQuarterAndTheirRatioWithin15Percent) {
@@ -96,14 +96,15 @@ TEST(Paper, CostsAreExactFromTheSameHours) {
 }
 
 TEST(Paper, MeasuredFiguresAreThoseOfTheMeasurements) {
-  const plan::Measurements shipped = plan::read_measurements(MW_RESOURCES "/hardware/measurements.json", catalogue());
+  const plan::Measurements shipped =
+      plan::read_measurements(MW_RESOURCES "/hardware/measurements.json", context().catalogue);
   for (const auto& [row, example] :
        {std::pair{"paper-v5p-8-4096", "paper-train-v5p-8"}, std::pair{"paper-2xh100-4096", "paper-train-2xh100"}}) {
     const auto at = std::find_if(shipped.rows.begin(), shipped.rows.end(), [&](const auto& m) { return m.id == row; });
     ASSERT_NE(at, shipped.rows.end()) << row;
     // The TPU row is of the whole run of 1,244 steps.
     const double seconds = at->unit == "h/run" ? at->value * 3600 / 1244 : at->value;
-    EXPECT_NEAR(experiment::bind(shipped_example(example)).measured.seconds_per_step, seconds, 0.005);
+    EXPECT_NEAR(shipped_example(example).config().measured.seconds_per_step, seconds, 0.005);
   }
 }
 
@@ -123,7 +124,7 @@ TEST(SizingExample, FitsAsDocumentedInItsNotes) {
 }
 
 TEST(SizingExample, IsPredictedWithAndWithoutAdapters) {
-  const PredictedSizes sizes = predicted_sizes(shipped_example("gemma3-1b-sizing-v5e"), catalogue());
+  const PredictedSizes sizes = predicted_sizes(shipped_example("gemma3-1b-sizing-v5e"), context());
   EXPECT_EQ(sizes.capacity(), Bytes(std::int64_t{63} << 28));  // 15.75 GiB of its 16 are available to a program
   const ExperimentPlan planned_sizes = planned("gemma3-1b-sizing-v5e");
   std::vector<serve::SizePoint> points;
@@ -167,7 +168,7 @@ TEST(SizingExample, RejectsWhatCannotBePredicted) {
     experiment::Experiment e = shipped_example("gemma3-1b-sizing-v5e");
     e.set_value(key, value);
     try {
-      predicted_sizes(e, catalogue());
+      predicted_sizes(e, context());
     } catch (const Error& error) {
       return error.problem().id;
     }
@@ -185,7 +186,7 @@ TEST(TorchaxExample, Fits) {
 }
 
 TEST(TorchaxExample, IsTheTutorialsRecipeAndSavesTheTutorialsAdapter) {
-  const experiment::ExperimentConfig config = experiment::bind(shipped_example("torchax-gemma2-2b-alpaca"));
+  const experiment::ExperimentConfig config = shipped_example("torchax-gemma2-2b-alpaca").config();
   EXPECT_EQ(config.lora.rank, 16);
   EXPECT_EQ(config.lora.alpha, 32);
   EXPECT_EQ(config.lora.dropout, 0.1);
@@ -208,7 +209,7 @@ TEST(Trainable, TunixTrainsOneAForKAndVAndFullTrainingEverything) {
   EXPECT_LT(paper.trainable->params, train::trainable_adapters(inventory, adapters).params);
   experiment::Experiment e = shipped_example("torchax-gemma2-2b-alpaca");
   e.set("train.method", "full");
-  const ExperimentPlan full = plan_experiment(e, catalogue());
+  const ExperimentPlan full = plan_experiment(e, context());
   EXPECT_EQ(full.trainable->share(), 1);
   EXPECT_GT(full.trainable->file.value, 2 * full.trainable->params);
   EXPECT_FALSE(planned("gemma3-1b-sizing-v5e").trainable);
@@ -217,7 +218,7 @@ TEST(Trainable, TunixTrainsOneAForKAndVAndFullTrainingEverything) {
 TEST(Budget, SolvesForTheStepsOfATraining) {
   experiment::Experiment e = shipped_example("paper-train-v5p-8");
   e.set("budget.hours", "1");
-  const ExperimentPlan p = plan_experiment(e, catalogue());
+  const ExperimentPlan p = plan_experiment(e, context());
   ASSERT_TRUE(p.budget);
   EXPECT_EQ(p.budget->bound, "budget.hours");
   const double step = p.plan.step.seconds.value, compile = p.plan.compile.value;
@@ -230,11 +231,11 @@ TEST(Budget, SolvesForTheStepsOfATraining) {
   EXPECT_EQ(planned_json(p)["budget"]["steps"], p.budget->steps);
   // The tightest limit counts.
   e.set("budget.usd", "8.40");
-  const ExperimentPlan half = plan_experiment(e, catalogue());
+  const ExperimentPlan half = plan_experiment(e, context());
   EXPECT_EQ(half.budget->bound, "budget.usd");
   EXPECT_NEAR(half.budget->hours, 0.5, 0.01);
   e.set("budget.tokens", "1000");
-  const ExperimentPlan none = plan_experiment(e, catalogue());
+  const ExperimentPlan none = plan_experiment(e, context());
   EXPECT_EQ(none.budget->bound, "budget.tokens");
   EXPECT_EQ(none.budget->steps, 0);
   EXPECT_FALSE(planned("paper-train-v5p-8").budget);
@@ -243,7 +244,7 @@ TEST(Budget, SolvesForTheStepsOfATraining) {
 TEST(Budget, SolvesForTheRolloutsOfTheNotes) {
   experiment::Experiment e = shipped_example("gemma3-1b-sizing-v5e");
   e.set("budget.hours", "9");
-  const ExperimentPlan p = plan_experiment(e, catalogue());
+  const ExperimentPlan p = plan_experiment(e, context());
   for (const SizePoint& point : p.points) {
     ASSERT_TRUE(point.rows_in_budget);
     EXPECT_EQ(*point.rows_in_budget % point.size.batch, 0) << "whole batches";
@@ -270,24 +271,24 @@ experiment::Experiment costed(const std::string& name) {
 
 TEST(Cost, TakesTheTrainingFromTheMeasurementTheRunOrThePlan) {
   experiment::Experiment e = costed("paper-train-v5p-8");
-  const auto cost = cost_plan(e, catalogue());
+  const auto cost = cost_plan(e, context());
   ASSERT_TRUE(cost);
   EXPECT_EQ(cost->target, "v5p-8");
   EXPECT_EQ(cost->serve_target, "v6e-8");
   EXPECT_EQ(cost->training.hours, 3.34);
   ASSERT_TRUE(cost->of(CostClass::on_demand).cost);
   EXPECT_NEAR(cost->of(CostClass::on_demand).cost->training, 56.11, 0.005);
-  EXPECT_EQ(cost_plan(e, catalogue(), TrainedFor{2, "run-1"})->training.source, "run-1");
+  EXPECT_EQ(cost_plan(e, context(), TrainedFor{2, "run-1"})->training.source, "run-1");
   e.erase("measured.hours");
-  const auto predicted = cost_plan(e, catalogue());
+  const auto predicted = cost_plan(e, context());
   EXPECT_EQ(predicted->training.source, "predicted");
-  EXPECT_EQ(predicted->training.hours, plan_experiment(e, catalogue()).plan.run.hours.value);
-  EXPECT_FALSE(cost_plan(shipped_example("paper-train-v5p-8"), catalogue())) << "no requests";
+  EXPECT_EQ(predicted->training.hours, plan_experiment(e, context()).plan.run.hours.value);
+  EXPECT_FALSE(cost_plan(shipped_example("paper-train-v5p-8"), context())) << "no requests";
 }
 
 TEST(Cost, HasThreePriceClassesAndHoldsTheServiceLevel) {
   const experiment::Experiment e = costed("paper-train-v5p-8");
-  const auto cost = cost_plan(e, catalogue());
+  const auto cost = cost_plan(e, context());
   ASSERT_TRUE(cost);
   EXPECT_GT(cost->capacity.requests_per_s, 0);
   EXPECT_LE(cost->capacity.ttft_s + cost->capacity.wait_s, 4.0 + 1e-9);
@@ -301,15 +302,15 @@ TEST(Cost, HasThreePriceClassesAndHoldsTheServiceLevel) {
   EXPECT_LT(spot.cost->total(), cost->of(CostClass::on_demand).cost->total());
   EXPECT_FALSE(cost->of(CostClass::committed).cost) << "the list has no committed price of these chips";
   EXPECT_FALSE(cost->swings.empty());
-  const Json j = planned_json(plan_experiment(e, catalogue()))["cost"];
+  const Json j = planned_json(plan_experiment(e, context()))["cost"];
   EXPECT_EQ(j["classes"][1]["total_usd"], spot.cost->total());
   EXPECT_TRUE(j["classes"][2]["total_usd"].is_null());
   EXPECT_EQ(j["tornado"][0]["input"], cost->swings[0].input);
 }
 
 TEST(Cost, BreaksEvenBetweenTwoTargetsWithoutTypedCosts) {
-  const auto tpu = cost_plan(costed("paper-train-v5p-8"), catalogue());
-  const auto gpu = cost_plan(costed("paper-train-2xh100"), catalogue());
+  const auto tpu = cost_plan(costed("paper-train-v5p-8"), context());
+  const auto gpu = cost_plan(costed("paper-train-2xh100"), context());
   ASSERT_TRUE(tpu && gpu);
   const auto even = break_even(*tpu, *gpu);
   const std::string text = break_even_text(*tpu, *gpu);
@@ -329,7 +330,7 @@ TEST(Cost, BreaksEvenBetweenTwoTargetsWithoutTypedCosts) {
 TEST(Cost, AModelThatDoesNotFitOnTheServerSaysSo) {
   experiment::Experiment e = costed("paper-train-v5p-8");
   e.set("serve.target", "v5e-1");
-  const ExperimentPlan p = plan_experiment(e, catalogue());
+  const ExperimentPlan p = plan_experiment(e, context());
   ASSERT_TRUE(p.cost);
   EXPECT_FALSE(p.cost->fits);
   EXPECT_THAT(planned_text(p), HasSubstr("does not fit on one server"));
@@ -362,13 +363,13 @@ TEST(PlannedText, ShowsMemoryTimeAndCost) {
 
 TEST(Retarget, KeepsAMeshOfTheSameSizeAndElseUsesTheLegalOneNearestToTheDefault) {
   experiment::Experiment e = shipped_example("paper-train-v5p-8");
-  retarget(e, "v6e-8", catalogue());
-  EXPECT_EQ(to_text(plan_request(e, catalogue()).mesh), "fsdp 2, tp 4") << "the nearest that 4 KV heads allow";
+  retarget(e, "v6e-8", context());
+  EXPECT_EQ(to_text(plan_request(e, context()).mesh), "fsdp 2, tp 4") << "the nearest that 4 KV heads allow";
   e = shipped_example("paper-train-v5p-8");
-  retarget(e, "v6e-4", catalogue());
-  EXPECT_EQ(plan_request(e, catalogue()).mesh.size("tp"), 4);
-  retarget(e, "2xh100", catalogue());
-  const plan::Request gpu = plan_request(e, catalogue());
+  retarget(e, "v6e-4", context());
+  EXPECT_EQ(plan_request(e, context()).mesh.size("tp"), 4);
+  retarget(e, "2xh100", context());
+  const plan::Request gpu = plan_request(e, context());
   EXPECT_EQ(gpu.stack, model::Stack::trl_fsdp);
   EXPECT_EQ(gpu.mesh.size("fsdp"), 2);
 }
@@ -378,26 +379,26 @@ TEST(FollowTarget, SetsTheNearestLegalMeshAndDropsWhatBelongedToTheOldChips) {
   experiment::Experiment e = paper;
   e.set_value("target.id", "v6e-8");
   e.set_value("measured.hours", 3.0);
-  follow_target(paper, e, catalogue());
-  EXPECT_EQ(to_text(plan_request(e, catalogue()).mesh), "fsdp 2, tp 4") << "the nearest that 4 KV heads allow";
+  follow_target(paper, e, context());
+  EXPECT_EQ(to_text(plan_request(e, context()).mesh), "fsdp 2, tp 4") << "the nearest that 4 KV heads allow";
   EXPECT_EQ(e.value("measured.hours"), experiment::Experiment().value("measured.hours"));
   experiment::Experiment same = paper;
-  follow_target(paper, same, catalogue());
+  follow_target(paper, same, context());
   EXPECT_EQ(same, paper);
   experiment::Experiment unknown = paper;
   unknown.set_value("target.id", "v5p-9");
   const experiment::Experiment typed = unknown;
-  follow_target(paper, unknown, catalogue());
+  follow_target(paper, unknown, context());
   EXPECT_EQ(unknown, typed);
 }
 
 TEST(Adapters, MatchTheModuleExpression) {
   const auto adapters = [](const std::string& expression, const std::string& target = "v5p-8") {
     experiment::Experiment e = shipped_example("paper-train-v5p-8");
-    if (target != "v5p-8") retarget(e, target, catalogue());
+    if (target != "v5p-8") retarget(e, target, context());
     e.set("lora.module_path", expression);
     return static_cast<double>(
-        plan_experiment(e, catalogue()).plan.memory.category_peaks[MemoryCategory::adapters].value);
+        plan_experiment(e, context()).plan.memory.category_peaks[MemoryCategory::adapters].value);
   };
   const double all = adapters(""), queries = adapters(".*q_einsum"), none = adapters("nothing.*");
   EXPECT_LT(queries, all * 0.4);
@@ -413,7 +414,7 @@ TEST(Adapters, MatchTheModuleExpression) {
 TEST(Search, APlanOnAnotherChipDropsTheOldPrice) {
   experiment::Experiment e = shipped_example("paper-train-v5p-8");
   e.set("price.usd_per_chip_hour", "3.5");
-  const ExperimentSearch found = search_experiment(e, {"v6e-8", "v5p-16"}, catalogue(), {});
+  const ExperimentSearch found = search_experiment(e, {"v6e-8", "v5p-16"}, context(), {});
   const auto edits = [&](const std::string& target) {
     plan::PlanChoice from = plan::choice_of(found.request), to = from;
     to.target = target;

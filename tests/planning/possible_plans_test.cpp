@@ -21,7 +21,7 @@ using plan::Estimate;
 using plan::Work;
 using serve::Finding;
 using serve::Verdict;
-using test::catalogue;
+using test::context;
 using test::RandomExperiments;
 
 serve::AuditReference reference_of(const plan::Request& r) {
@@ -167,8 +167,8 @@ std::string impossible_numbers(const plan::Request& r, const plan::Plan& p, bool
 // The plan of the experiment; empty if it cannot be planned or is refused.
 std::optional<std::pair<plan::Request, plan::Plan>> planned_for_audit(const experiment::Experiment& e) {
   try {
-    plan::Request request = plan_request(e, catalogue());
-    const experiment::ExperimentConfig config = experiment::bind(e);
+    plan::Request request = plan_request(e, context());
+    const experiment::ExperimentConfig config = e.config();
     if (config.kind == experiment::Kind::size)
       request = with_case(std::move(request), config.size, size_cases(config.size).front());
     plan::Plan plan = plan::predict(request);

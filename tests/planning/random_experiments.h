@@ -24,7 +24,7 @@ class RandomExperiments {
     e.set_value("model.id", one_of(std::array{"gemma2-2b", "gemma3-1b", "gemma3-4b", "gemma3-12b", "gemma4-31b",
                                               "gemma4-26b-a4b", "gemma3n-e4b", "llama3.1-8b", "qwen3-32b"}));
     e.set_value("target.id", target);
-    add_mesh(catalogue().target(target).devices(), e);
+    add_mesh(context().catalogue.target(target).devices(), e);
     e.set_value("train.dtype", one_of(std::array{"bf16", "bf16", "bf16", "f32", "int8"}));
     if (kind == "train") add_training(e);
     if (kind == "serve") add_serving(e);
@@ -36,7 +36,7 @@ class RandomExperiments {
     experiment::Experiment e;
     e.set_value("kind", kind);
     e.set_value("model.id", one_of(models_));
-    const hardware::Target target = catalogue().target(one_of(targets_));
+    const hardware::Target target = context().catalogue.target(one_of(targets_));
     e.set_value("target.id", target.id);
     if (!chance(3)) add_powers(target.devices(), e);
     e.set_value("train.dtype", one_of(std::array{"bf16", "bf16", "bf16", "f32", "int8"}));
@@ -144,8 +144,8 @@ class RandomExperiments {
   }
   static std::vector<std::string> small_targets() {
     std::vector<std::string> out;
-    for (const std::string& id : catalogue().target_ids())
-      if (id != "cpu" && catalogue().target(id).devices() <= 64) out.push_back(id);
+    for (const std::string& id : context().catalogue.target_ids())
+      if (id != "cpu" && context().catalogue.target(id).devices() <= 64) out.push_back(id);
     for (const char* id : {"2xv5p-8", "2xv6e-8", "16xh100", "32xh200"}) out.emplace_back(id);
     return out;
   }

@@ -12,7 +12,7 @@ namespace mw::planning {
 namespace {
 
 using experiment::Experiment;
-using test::catalogue;
+using test::context;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
@@ -55,7 +55,7 @@ const Diagnostic& refusal(const ExperimentPlan& planned) {
 // Refused for `id` alone, without times and price; each fix of the checker leads to a plan that is not refused.
 void refuses(const std::string& id, const Experiment& e) {
   SCOPED_TRACE(id + "\n" + e.text());
-  const ExperimentPlan planned = plan_experiment(e, catalogue());
+  const ExperimentPlan planned = plan_experiment(e, context());
   EXPECT_THAT(refused_ids(planned), testing::ElementsAre(id));
   EXPECT_FALSE(planned.plan.fits());
   const Json json = planned_json(planned);
@@ -70,12 +70,12 @@ void refuses(const std::string& id, const Experiment& e) {
   for (const lint::Fix& fix : d.fixes) {
     Experiment fixed = e;
     apply(fixed, fix);
-    EXPECT_THAT(refused_ids(plan_experiment(fixed, catalogue())), testing::IsEmpty()) << set_text(fix);
+    EXPECT_THAT(refused_ids(plan_experiment(fixed, context())), testing::IsEmpty()) << set_text(fix);
   }
 }
 
 void runs(const Experiment& e) {
-  EXPECT_THAT(refused_ids(plan_experiment(e, catalogue())), testing::IsEmpty()) << e.text();
+  EXPECT_THAT(refused_ids(plan_experiment(e, context())), testing::IsEmpty()) << e.text();
 }
 
 TEST(Refusals, AxesThatReplicateSilently) {
@@ -83,7 +83,7 @@ TEST(Refusals, AxesThatReplicateSilently) {
     refuses("MESH-2", trl({"mesh.fsdp=2", std::string("mesh.") + axis + "=2"}));
   runs(trl({"mesh.fsdp=4"}));
   runs(trl({"mesh.fsdp=2", "mesh.data=2"}));
-  const ExperimentPlan planned = plan_experiment(trl({"mesh.fsdp=2", "mesh.tp=2"}), catalogue());
+  const ExperimentPlan planned = plan_experiment(trl({"mesh.fsdp=2", "mesh.tp=2"}), context());
   EXPECT_EQ(set_text(refusal(planned).fixes.at(0)), "--set mesh.tp=1 --set mesh.fsdp=4");
 }
 
@@ -97,12 +97,12 @@ TEST(Refusals, ExpertsAreSharedOutOverEpOnly) {
 
 TEST(Refusals, AServerNeverGetsAnFsdpAxisAndSweepRefusesWhatPlanRefuses) {
   const Experiment e = server({"target.id=3xh100", "mesh.tp=3"});
-  const ExperimentPlan planned = plan_experiment(e, catalogue());
+  const ExperimentPlan planned = plan_experiment(e, context());
   EXPECT_FALSE(planned.plan.refusals.empty());
   for (const Diagnostic& d : planned.diagnosis.found)
     for (const lint::Fix& fix : d.fixes) EXPECT_THAT(set_text(fix), Not(HasSubstr("fsdp")));
   try {
-    jobs::make_backend(e, catalogue(), [](const auto&) {});
+    jobs::make_backend(e, context(), [](const auto&) {});
     FAIL() << "the sweep runs";
   } catch (const Error& error) {
     EXPECT_EQ(error.problem().id, "TP-1");
@@ -111,7 +111,7 @@ TEST(Refusals, AServerNeverGetsAnFsdpAxisAndSweepRefusesWhatPlanRefuses) {
 }
 
 TEST(Refusals, AServerThatDoesNotFitIsNotToldToRecomputeLayers) {
-  const ExperimentPlan planned = plan_experiment(server({"target.id=1xh100", "mesh.tp=1"}), catalogue());
+  const ExperimentPlan planned = plan_experiment(server({"target.id=1xh100", "mesh.tp=1"}), context());
   for (const Problem& p : planned.plan.problems) EXPECT_THAT(p.fix, Not(HasSubstr("remat")));
 }
 
@@ -127,12 +127,12 @@ TEST(Refusals, LimitsOfAServer) {
 TEST(Refusals, AKvCacheThatHoldsNoRequest) {
   // 58.6 GiB of weights in 79.7 GiB, of which 0.8 may be used.
   const Experiment e = server({"target.id=1xh200", "mesh.tp=1", "serve.memory_utilisation=0.47"});
-  const ExperimentPlan planned = plan_experiment(e, catalogue());
+  const ExperimentPlan planned = plan_experiment(e, context());
   EXPECT_THAT(refused_ids(planned), Contains("SERVE-4"));
   EXPECT_FALSE(planned.plan.fits());
   EXPECT_LT(planned.plan.serve->longest_request, 4096);
   const Experiment tight = server({"target.id=1xh200", "mesh.tp=1", "serve.max_model_len=262144"});
-  const ExperimentPlan long_requests = plan_experiment(tight, catalogue());
+  const ExperimentPlan long_requests = plan_experiment(tight, context());
   if (!long_requests.plan.refusals.empty()) refuses("SERVE-4", tight);
 }
 
@@ -144,7 +144,7 @@ TEST(Refusals, Int8Training) {
 
 TEST(Refusals, KvHeadsThatDoNotDivideAreNeitherFittingNorPriced) {
   const Experiment e = example("paper-train-v5p-8", {"target.id=v5p-16", "mesh.tp=8", "train.batch=2"});
-  const ExperimentPlan planned = plan_experiment(e, catalogue());
+  const ExperimentPlan planned = plan_experiment(e, context());
   EXPECT_EQ(refusal(planned).problem.id, "TP-2");
   EXPECT_FALSE(planned_json(planned)["fits"].get<bool>());
   EXPECT_TRUE(planned_json(planned)["run"]["usd"].is_null());
@@ -154,8 +154,8 @@ TEST(Refusals, KvHeadsThatDoNotDivideAreNeitherFittingNorPriced) {
 TEST(Retarget, ChoosesALegalMeshAndDropsTheMeasurementOfAnotherTarget) {
   const Experiment paper = example("paper-train-v5p-8", {});
   Experiment moved = paper;
-  retarget(moved, "v5p-16", catalogue());
-  const ExperimentPlan planned = plan_experiment(moved, catalogue());
+  retarget(moved, "v5p-16", context());
+  const ExperimentPlan planned = plan_experiment(moved, context());
   EXPECT_TRUE(planned.plan.refusals.empty());
   EXPECT_EQ(planned.request.mesh.size("tp"), 4);
   EXPECT_EQ(planned.measured_hours, 0);
@@ -165,10 +165,10 @@ TEST(Retarget, ChoosesALegalMeshAndDropsTheMeasurementOfAnotherTarget) {
 TEST(Retarget, SaysWhatComesAlongAndOffersTheExperimentOfTheTarget) {
   const Experiment paper = example("paper-train-v5p-8", {});
   Experiment moved = paper;
-  retarget(moved, "2xh100", catalogue());
+  retarget(moved, "2xh100", context());
   EXPECT_EQ(moved.value("train.batch"), 2);  // one row per device, and eight per step as before
   EXPECT_EQ(moved.value("train.accumulation"), 4);
-  const CarriedAssumptions carried = carried_assumptions(paper, moved, catalogue());
+  const CarriedAssumptions carried = carried_assumptions(paper, moved, context());
   const Json json = to_json(carried);
   EXPECT_EQ(json["kept"]["train.remat"], "layer");
   EXPECT_FALSE(json["kept"].contains("train.stack"));
@@ -185,14 +185,14 @@ TEST(Retarget, SaysWhatComesAlongAndOffersTheExperimentOfTheTarget) {
 TEST(Fixes, PackingPromisesThePlanAfterIt) {
   for (const char* name : {"paper-train-v5p-8", "paper-train-2xh100", "torchax-gemma2-2b-alpaca"}) {
     const Experiment e = example(name, {});
-    const ExperimentPlan before = plan_experiment(e, catalogue());
+    const ExperimentPlan before = plan_experiment(e, context());
     const auto& found = before.diagnosis.found;
     const auto pad = std::find_if(found.begin(), found.end(), [](const auto& d) { return d.problem.id == "PAD-1"; });
     ASSERT_NE(pad, found.end()) << name;
     const lint::Fix& fix = pad->fixes.at(0);
     Experiment packed = e;
     apply(packed, fix);
-    const ExperimentPlan after = plan_experiment(packed, catalogue());
+    const ExperimentPlan after = plan_experiment(packed, context());
     EXPECT_LT(after.plan.run.hours.value, 0.5 * before.plan.run.hours.value) << name;
     EXPECT_DOUBLE_EQ(fix.outcome->hours, after.plan.run.hours.value);
     EXPECT_THAT(fix.cost, HasSubstr(to_text(Usd(before.plan.run.usd.value - after.plan.run.usd.value)) + " less"));
@@ -201,7 +201,7 @@ TEST(Fixes, PackingPromisesThePlanAfterIt) {
 
 TEST(Fixes, MaterialisedScoresThatDoNotFitAreOfferedFusedAttention) {
   const Experiment e = example("paper-train-v5p-8", {"data.max_len=131072"});
-  const ExperimentPlan planned = plan_experiment(e, catalogue());
+  const ExperimentPlan planned = plan_experiment(e, context());
   ASSERT_FALSE(planned.plan.memory.fits());
   const auto& found = planned.diagnosis.found;
   const auto memory = std::find_if(found.begin(), found.end(), [](const auto& d) { return d.problem.id == "MEMORY"; });
@@ -210,7 +210,7 @@ TEST(Fixes, MaterialisedScoresThatDoNotFitAreOfferedFusedAttention) {
   EXPECT_THAT(set_text(memory->fixes.front()), HasSubstr("train.attention=fused"));
   Experiment fixed = e;
   apply(fixed, memory->fixes.front());
-  EXPECT_TRUE(plan_experiment(fixed, catalogue()).plan.memory.fits());
+  EXPECT_TRUE(plan_experiment(fixed, context()).plan.memory.fits());
 }
 
 TEST(Fixes, ChangesOfTimeAreWordedByTheirSize) {
@@ -222,7 +222,7 @@ TEST(Fixes, ChangesOfTimeAreWordedByTheirSize) {
 }
 
 TEST(ServedPlan, TellsDecodeStepsFromTheTimePerTokenUnderLoad) {
-  const ExperimentPlan planned = plan_experiment(server({}), catalogue());
+  const ExperimentPlan planned = plan_experiment(server({}), context());
   const Json serve = planned_json(planned)["serve"];
   EXPECT_GT(serve["tpot_under_load_ms"].get<double>(), serve["tpot_ms"].get<double>());
   EXPECT_GE(serve["running"].get<double>(), 1);

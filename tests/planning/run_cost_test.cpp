@@ -9,7 +9,7 @@
 namespace mw::planning {
 namespace {
 
-using test::catalogue;
+using test::context;
 
 class RunCostTest : public testing::Test {
  protected:
@@ -20,7 +20,7 @@ class RunCostTest : public testing::Test {
     store.append(run, {seconds, event::Finished{RunState::done, 1, 1, seconds, Bytes(1), "", Json()}});
     return run;
   }
-  std::optional<RunCost> cost(const store::RunId& run) { return run_cost(store, *store.find(run), catalogue()); }
+  std::optional<RunCost> cost(const store::RunId& run) { return run_cost(store, *store.find(run), context()); }
   const test::Scratch folder;
   store::Store store{folder.path()};
 };
@@ -32,7 +32,7 @@ TEST_F(RunCostTest, OfMeasuredTrainingIsTimeTimesThePriceOfAllChips) {
   EXPECT_FALSE(own->is_predicted);
   const auto listed = cost(train({{"target.id", "v5p-8"}}, 3600));
   ASSERT_TRUE(listed);
-  EXPECT_DOUBLE_EQ(listed->usd, catalogue().price("v5p")->usd_per_chip_hour * 4);
+  EXPECT_DOUBLE_EQ(listed->usd, context().catalogue.price("v5p")->usd_per_chip_hour * 4);
 }
 
 TEST_F(RunCostTest, OfThisMachineIsUnknownWithoutAPrice) {

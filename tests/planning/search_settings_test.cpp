@@ -13,13 +13,13 @@
 namespace mw::planning {
 namespace {
 
-using test::catalogue;
+using test::context;
 experiment::Experiment example_named(const std::string& name) {
   return experiment::Experiment::load(std::filesystem::path(MW_RESOURCES) / "examples" / (name + ".json"));
 }
 
 TEST(SearchSettings, PaperExperimentHasAThousandDifferentPlans) {
-  const ExperimentSearch found = search_experiment(example_named("paper-train-v5p-8"), {}, catalogue(), {});
+  const ExperimentSearch found = search_experiment(example_named("paper-train-v5p-8"), {}, context(), {});
   std::set<std::tuple<double, double, std::int64_t>> different;
   std::set<model::Stack> stacks;
   std::set<plan::RowLayout> layouts;
@@ -34,7 +34,7 @@ TEST(SearchSettings, PaperExperimentHasAThousandDifferentPlans) {
 }
 
 TEST(SearchSettings, ParetoFrontComesFirst) {
-  const ExperimentSearch found = search_experiment(example_named("paper-train-v5p-8"), {}, catalogue(), {});
+  const ExperimentSearch found = search_experiment(example_named("paper-train-v5p-8"), {}, context(), {});
   bool dominated = false;
   for (const plan::Candidate& c : found.result.candidates) {
     EXPECT_FALSE(dominated && c.pareto) << plan::to_text(c.choice, plan::Work::train);
@@ -46,13 +46,13 @@ TEST(SearchSettings, ParetoFrontComesFirst) {
 TEST(SearchSettings, CandidateIsThePlanOfItsEdits) {
   for (const char* example : {"paper-train-v5p-8", "paper-train-2xh100"}) {
     const experiment::Experiment e = example_named(example);
-    const ExperimentSearch found = search_experiment(e, {"v6e-8"}, catalogue(), {});
+    const ExperimentSearch found = search_experiment(e, {"v6e-8"}, context(), {});
     const auto& all = found.result.candidates;
     ASSERT_FALSE(all.empty());
     for (size_t i = 0; i < all.size(); i += 1 + all.size() / 40) {
       experiment::Experiment edited = e;
       apply(edited, {.label = "", .cost = "", .edits = edits_to(found, plan::choice_of(found.request), all[i].choice)});
-      const plan::Plan plan = plan::predict(plan_request(edited, catalogue()));
+      const plan::Plan plan = plan::predict(plan_request(edited, context()));
       const std::string text = all[i].choice.target + ": " + plan::to_text(all[i].choice, plan::Work::train);
       EXPECT_DOUBLE_EQ(plan.step.seconds.value, all[i].seconds) << text;
       EXPECT_EQ(plan.memory.at_peak.total(), all[i].peak) << text;

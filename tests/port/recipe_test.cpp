@@ -15,7 +15,7 @@
 namespace mw::port {
 namespace {
 
-using test::catalogue;
+using test::context;
 using testing::HasSubstr;
 
 constexpr const char* kScript = R"(
@@ -37,7 +37,7 @@ PortedRecipe ported(const std::string& script, const std::string& accelerate = {
   const test::Scratch scratch;
   std::vector<std::filesystem::path> files{scratch.put("train.py", script)};
   if (!accelerate.empty()) files.push_back(scratch.put("accelerate.yaml", accelerate));
-  return read_recipe(files, gpu, catalogue());
+  return read_recipe(files, gpu, context());
 }
 Json value(const PortedRecipe& recipe, const std::string& key) {
   return recipe.experiment.value(key);
@@ -148,11 +148,11 @@ TEST(SettingsMap, HubNamesAreCatalogueModels) {
 
 TEST(Adaptations, AreSixWithFiguresOnBothTargetsAndKnownRules) {
   const PortedRecipe r = ported(kScript, kAccelerate);
-  const PortedToTpu tpu = ported_to_tpu(r, "v5p-8", catalogue());
+  const PortedToTpu tpu = ported_to_tpu(r, "v5p-8", context());
   EXPECT_EQ(tpu.experiment.value("target.id"), "v5p-8");
   EXPECT_EQ(tpu.experiment.value("train.stack"), "tunix");
   EXPECT_EQ(tpu.experiment.value("train.batch").get<int>() * tpu.experiment.value("train.accumulation").get<int>(), 32);
-  const std::vector<Adaptation> six = adaptations(r, tpu, catalogue());
+  const std::vector<Adaptation> six = adaptations(r, tpu, context());
   ASSERT_EQ(six.size(), 6u);
   for (const Adaptation& a : six) {
     EXPECT_FALSE(a.before.empty() || a.after.empty() || a.reason.empty() || a.rules.empty()) << a.id;
@@ -179,7 +179,7 @@ TEST(Adaptations, AreSixWithFiguresOnBothTargetsAndKnownRules) {
   }
   const auto& sharding = six[2];
   EXPECT_LT(sharding.effects[1].after.peak, sharding.effects[1].before.peak);
-  EXPECT_THROW(ported_to_tpu(r, "8xh100", catalogue()), Error);
+  EXPECT_THROW(ported_to_tpu(r, "8xh100", context()), Error);
 }
 
 TEST(Adaptations, FullTrainingHasNoAdapterFigures) {
@@ -187,7 +187,7 @@ TEST(Adaptations, FullTrainingHasNoAdapterFigures) {
     const test::Scratch scratch;
     return port_recipe(
         {{scratch.put("t.py", "SFTTrainer(model=\"google/gemma-3-1b-it\", args=SFTConfig(bf16=True))\n")}, {}, {}},
-        catalogue());
+        context());
   }();
   ASSERT_EQ(report.adaptations.size(), 6u);
   EXPECT_TRUE(report.adaptations[1].effects.empty());
@@ -198,7 +198,7 @@ TEST(Adaptations, FullTrainingHasNoAdapterFigures) {
 TEST(Reports, UnknownModelsGiveSettingsWithoutAdaptations) {
   const test::Scratch scratch;
   const PortReport report = port_recipe(
-      {{scratch.put("t.py", "SFTTrainer(model=\"org/own-7b\", args=SFTConfig(seed=3))\n")}, {}, {}}, catalogue());
+      {{scratch.put("t.py", "SFTTrainer(model=\"org/own-7b\", args=SFTConfig(seed=3))\n")}, {}, {}}, context());
   EXPECT_TRUE(report.no_plan);
   EXPECT_TRUE(report.adaptations.empty());
   EXPECT_THAT(report_text(report), HasSubstr("seed"));
@@ -208,7 +208,7 @@ TEST(Reports, UnknownModelsGiveSettingsWithoutAdaptations) {
 TEST(Reports, DocumentsListEverything) {
   const test::Scratch scratch;
   const PortReport report =
-      port_recipe({{scratch.put("train.py", kScript), scratch.put("a.yaml", kAccelerate)}, {}, "v5p-8"}, catalogue());
+      port_recipe({{scratch.put("train.py", kScript), scratch.put("a.yaml", kAccelerate)}, {}, "v5p-8"}, context());
   const std::string document = report_document(report), text = report_text(report);
   for (const char* part : {"## Mapped settings", "## Not read", "## Without counterpart", "### 1. Mesh",
                            "### 6. Merging", "PartitionSpec", "remat_config", "COV-3", "v5p-8", "4xh100"})
@@ -242,10 +242,10 @@ TEST(TrlSettings, ReadBackToTheSameExperiment) {
   e.set_value("train.loss_chunk", 256);
   e.set_value("train.clip", 0.3);
   e.set_value("serve.max_num_seqs", 8);
-  const TrlSettings settings = trl_settings(e, catalogue());
+  const TrlSettings settings = trl_settings(e, context());
   const test::Scratch scratch;
   const PortedRecipe back = read_recipe(
-      {scratch.put("train.py", settings.script), scratch.put("a.yaml", settings.accelerate)}, {}, catalogue());
+      {scratch.put("train.py", settings.script), scratch.put("a.yaml", settings.accelerate)}, {}, context());
   EXPECT_TRUE(back.not_read.empty());
   for (const TrlSetting& s : settings.settings) {
     if (s.key == "mesh") continue;
@@ -255,7 +255,7 @@ TEST(TrlSettings, ReadBackToTheSameExperiment) {
   ASSERT_EQ(settings.without_counterpart.size(), 1u);
   EXPECT_EQ(settings.without_counterpart[0].key, "serve.max_num_seqs");
   e.set_value("kind", "serve");
-  EXPECT_THROW(trl_settings(e, catalogue()), Error);
+  EXPECT_THROW(trl_settings(e, context()), Error);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ void experiment(std::string_view bytes) {
   const Experiment e = Experiment::load(scratch.put("experiment.json", bytes));
   for (const Problem& p : e.validate()) to_text(p);
   if (Experiment::from_json(Json::parse(e.text())) != e) std::abort();
-  plan_settings(bind(e), model::Family::gemma3);
+  plan_settings(e.config(), model::Family::gemma3);
 }
 Texts experiment_seeds() {
   Texts seeds;
@@ -95,7 +95,7 @@ Texts event_record_seeds() {
 
 void measurements(std::string_view bytes) {
   static const Scratch scratch;
-  plan::read_measurements(scratch.put("measurements.json", bytes), test::catalogue(), plan::BadRows::collected);
+  plan::read_measurements(scratch.put("measurements.json", bytes), test::context().catalogue, plan::BadRows::collected);
 }
 // The shipped file reduced to one row, of training or serving.
 Texts measurements_seeds() {

@@ -16,7 +16,7 @@ void ported_recipe(std::string_view bytes) {
   if (zero != std::string_view::npos)
     for (formats::ConfigSetting& s : formats::read_yaml_settings(bytes.substr(zero + 1), "a.yaml"))
       settings.push_back(std::move(s));
-  const port::PortedRecipe recipe = port::recipe_of(settings, {}, test::catalogue());
+  const port::PortedRecipe recipe = port::recipe_of(settings, {}, test::context());
   for (const Problem& problem : recipe.experiment.validate())
     if (problem.severity == Severity::error) std::abort();  // every ported experiment is valid
 }

@@ -41,7 +41,7 @@ experiment::Experiment shipped(const std::string& name, const Sets& sets = {}) {
 }
 
 recipes::RecipeInput subject(Kind kind, const experiment::Experiment& e) {
-  return recipe_input(kind, e, test::catalogue(), kTemplates);
+  return recipe_input(kind, e, test::context(), kTemplates);
 }
 
 std::string content(const std::vector<recipes::File>& files, const std::string& path) {
@@ -196,7 +196,7 @@ TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
     const recipes::RecipeInput s = subject(Kind::tunix, e);
     ASSERT_TRUE(s.rows);
     const auto tokenizer = data::load_tokenizer(e.path("model.path"));
-    const train::Settings settings = experiment::train_settings(experiment::bind(e));
+    const train::Settings settings = experiment::train_settings(e.config());
     const data::Dataset dataset = data::load_dataset(settings.data, *tokenizer);
     data::BatchStream stream(dataset.train, train::batch_options(settings), tokenizer->pad());
     std::vector<std::vector<int>> rows;
@@ -275,7 +275,7 @@ TEST(Recipe, EveryGemmaOfTheCatalogueHasATunixRecipe) {
 
 std::vector<std::string> ids_of(const experiment::Experiment& e) {
   std::vector<std::string> ids;
-  for (const planning::Diagnostic& d : planning::diagnose(e, test::catalogue()).found) ids.push_back(d.problem.id);
+  for (const planning::Diagnostic& d : planning::diagnose(e, test::context()).found) ids.push_back(d.problem.id);
   return ids;
 }
 
@@ -293,7 +293,7 @@ TEST_P(Traps, TriggersForTheExperimentButNotForItsRecipe) {
   EXPECT_THAT(ids_of(made), Not(Contains(GetParam().rule)));
   for (const std::string& remark : subject(GetParam().kind, e).remarks)
     EXPECT_THAT(remark, Not(HasSubstr(GetParam().rule)));
-  for (const auto& unchecked : planning::diagnose(made, test::catalogue()).unchecked)
+  for (const auto& unchecked : planning::diagnose(made, test::context()).unchecked)
     EXPECT_NE(unchecked.id, "VER-1") << "versions are pinned";
 }
 

@@ -111,7 +111,7 @@ Exported exported(recipes::Kind kind) {
   const fs::path templates = fs::path(MW_RESOURCES) / "recipes";
   Exported out;
   for (const recipes::File& file :
-       recipes::recipe_files(recipe_input(kind, e, test::catalogue(), templates), templates)) {
+       recipes::recipe_files(recipe_input(kind, e, test::context(), templates), templates)) {
     if (file.path == "settings.json") {
       const Json settings = parse_json(file.content, file.path);
       leaves_of(settings, "", out.keys);

@@ -60,7 +60,7 @@ experiment::Experiment small_world(const std::vector<std::string>& sets) {
 
 // Every text that the reader of the recipe tokenises, with its ids.
 Json token_table(const experiment::Experiment& e) {
-  const experiment::ExperimentConfig config = experiment::bind(e);
+  const experiment::ExperimentConfig config = e.config();
   const auto tokenizer = data::load_tokenizer(config.model.path);
   Json table{{"bos", tokenizer->bos()}, {"eos", tokenizer->eos()}, {"pad", tokenizer->pad()}, {"ids", Json::object()}};
   const auto add = [&](const std::string& text) { table["ids"][text] = tokenizer->encode(text); };
@@ -111,18 +111,18 @@ TEST(RecipeSource, MakesTheRowsOfTheEngine) {
     SCOPED_TRACE(sets.front());
     if (sets.size() == 2 && !has_jinja()) continue;
     const experiment::Experiment local = small_world(sets);
-    const recipes::RecipeInput engine = recipe_input(Kind::torchax, local, test::catalogue(), kSourceTemplates);
+    const recipes::RecipeInput engine = recipe_input(Kind::torchax, local, test::context(), kSourceTemplates);
     ASSERT_TRUE(engine.rows);
     experiment::Experiment remote = local;
     if (local.value("data.dedup").get<bool>()) {
-      const train::Settings settings = experiment::train_settings(experiment::bind(local));
+      const train::Settings settings = experiment::train_settings(local.config());
       const auto report = data::load_dataset(settings.data, *data::load_tokenizer(local.path("model.path"))).report;
       ASSERT_GT(report.dropped_repeated, 0);
       ASSERT_GT(report.dropped_held_out, 0);
     }
     remote.erase("data.path");
     remote.set_value("data.source", "someone/small-world@main");
-    const recipes::RecipeInput s = recipe_input(Kind::torchax, remote, test::catalogue(), kSourceTemplates);
+    const recipes::RecipeInput s = recipe_input(Kind::torchax, remote, test::context(), kSourceTemplates);
     EXPECT_FALSE(s.rows);
     EXPECT_THAT(s.remarks, Contains(HasSubstr("someone/small-world")));
     const test::Scratch scratch;
@@ -224,7 +224,7 @@ TEST(RecipeSource, RefusesAnIncompleteDownload) {
   experiment::Experiment e = small_world({});
   e.erase("data.path");
   e.set_value("data.source", "gsm8k");
-  const recipes::RecipeInput s = recipe_input(Kind::trl_fsdp, e, test::catalogue(), kSourceTemplates);
+  const recipes::RecipeInput s = recipe_input(Kind::trl_fsdp, e, test::context(), kSourceTemplates);
   EXPECT_EQ(s.values["data"]["columns"], (Json{{"completion", "answer"}, {"prompt", "question"}}));
   EXPECT_EQ(s.values["data"]["source"]["license"], "mit");
   const test::Scratch scratch;
@@ -243,9 +243,9 @@ TEST(RecipeSource, TheEngineSaysHowToObtainTheData) {
   experiment::Experiment e = small_world({});
   e.erase("data.path");
   e.set_value("data.source", "alpaca");
-  EXPECT_EQ(experiment::bind(e).data.rows, 52002);
+  EXPECT_EQ(e.config().data.rows, 52002);
   try {
-    experiment::train_settings(experiment::bind(e));
+    experiment::train_settings(e.config());
     FAIL() << "there is no file";
   } catch (const Error& error) {
     EXPECT_EQ(error.problem().id, "MISSING");

@@ -92,7 +92,7 @@ TEST(Report, EscapesEveryTextOfARun) {
   store::Store store(folder / "runs");
   const store::RunId run = recorded_run(store, kHostile, 2);
   store.set_tags(run, kHostile);
-  const std::string html = html_report({report_item(store, run, test::catalogue())}, "2026-01-31T12:00:00Z");
+  const std::string html = html_report({report_item(store, run, test::context())}, "2026-01-31T12:00:00Z");
   expect_self_contained(html);
   EXPECT_THAT(html, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;\uFFFD"));
   EXPECT_THAT(html, Not(HasSubstr("\x01")));
@@ -107,7 +107,7 @@ TEST(Report, ShowsDifferingSettingsOfAComparisonBeforeEqualOnes) {
   store::Store store(folder / "runs");
   std::vector<ReportItem> items;
   for (const auto& [name, loss] : {std::pair("first", 2.0), {"second", 1.0}})
-    items.push_back(report_item(store, recorded_run(store, name, loss), test::catalogue()));
+    items.push_back(report_item(store, recorded_run(store, name, loss), test::context()));
   const std::string html = html_report(items, "2026-01-31T12:00:00Z");
   expect_self_contained(html);
   const size_t rate = html.find("train.learning_rate"), equal = html.find("Settings that are equal"),
@@ -120,14 +120,14 @@ TEST(Report, ShowsDifferingSettingsOfAComparisonBeforeEqualOnes) {
 
 TEST(Report, MarksPredictedFiguresOfAnExperimentAndResultsOfAFile) {
   const std::filesystem::path resources = MW_RESOURCES;
-  const auto planned = report_items(resources / "examples/paper-train-v5p-8.json", test::catalogue());
+  const auto planned = report_items(resources / "examples/paper-train-v5p-8.json", test::context());
   ASSERT_EQ(planned.size(), 1u);
   const std::string plan = html_report(planned, "now");
   expect_self_contained(plan);
   EXPECT_THAT(plan, HasSubstr("<span class=\"badge\">predicted</span>"));
   EXPECT_THAT(plan, HasSubstr("Peak memory of a device"));
   EXPECT_THAT(plan, Not(HasSubstr("<h2>Results</h2>"))) << "nothing has run";
-  const auto sets = report_items(std::filesystem::path(MW_FIXTURES) / "bench/vllm_appended.json", test::catalogue());
+  const auto sets = report_items(std::filesystem::path(MW_FIXTURES) / "bench/vllm_appended.json", test::context());
   ASSERT_EQ(sets.size(), 2u);
   const std::string results = html_report(sets, "now");
   expect_self_contained(results);

@@ -141,6 +141,12 @@ class CheckRepository(unittest.TestCase):
         (self.root / "tests/b/two_test.cpp").unlink()
         self.expect_failure("tests: core/b: there is no tests/b")
 
+    def test_rejects_binding_outside_the_room_of_experiments(self):
+        self.write({"app/run.cpp": "auto bound = experiment::bind(document);\n"})
+        self.expect_failure("binding: app/run.cpp")
+        self.write({"app/run.cpp": "// Once experiment::bind(document).\nauto& config = document.config();\n"})
+        self.expect_pass()
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -206,9 +206,9 @@ class CompareTest : public test::WindowFixture {
                                        {"serve.max_num_seqs", seqs},
                                        {"name", name}})
         e.set(key, value);
-      formats::BenchSet set = experiment::sweep_facts(experiment::bind(e), test::catalogue());
+      formats::BenchSet set = experiment::sweep_facts(e.config(), test::context().catalogue);
       set.name = name;
-      set.points.push_back(compare::simulated_point(e, {16, 512}, test::catalogue()));
+      set.points.push_back(compare::simulated_point(e, {16, 512}, test::context()));
       store::Store out(store());
       return importing::record_set(out, e, std::move(set), "predicted");
     };

@@ -16,6 +16,8 @@
 #include <QWindow>
 #include <cmath>
 
+#include "core/base/files.h"
+#include "core/base/json.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/pages/design/axis_chip.h"
 #include "ui/shell/problems_panel.h"
@@ -74,6 +76,25 @@ class DesignTest : public test::WindowFixture {
   }
 
  private slots:
+  // Prices and calibration are read once; a file that a person writes meanwhile counts from then on.
+  void prices_written_to_the_users_folder_change_the_plan() {
+    open("paper-train-v5p-8.json");
+    const QString before = figure(u"Cost"_s);
+    const std::filesystem::path file = folder() / "config" / "hardware" / "prices.json";
+    std::filesystem::create_directories(file.parent_path());
+    const auto write_price = [&](double usd) {
+      const Json row = {{"chip", "v5p"}, {"usd_per_chip_hour", usd}, {"date", "2026-11-29"}, {"source", "own"}};
+      write_file_atomically(file, Json({{"schema", 1}, {"prices", Json::array({row})}}).dump());
+    };
+    write_price(1000);
+    QTRY_VERIFY(figure(u"Cost"_s) != before);
+    const QString dear = figure(u"Cost"_s);
+    write_price(2000);
+    QTRY_VERIFY(figure(u"Cost"_s) != dear);
+    std::filesystem::remove(file);
+    QTRY_COMPARE(figure(u"Cost"_s), before);
+  }
+
   void total_cost_has_three_prices_and_what_moves_it() {
     open("paper-train-v5p-8.json");
     page().tabs().setCurrentWidget(&page().cost());

@@ -254,7 +254,8 @@ class FormTest : public QObject {
   }
 
   void pickers_find_targets_and_models_and_say_what_fits() {
-    add_pickers(panel_->form(), *document_, [] { return hardware::Catalogue::load(MW_RESOURCES "/hardware"); });
+    add_pickers(panel_->form(), *document_,
+                plan::load_once([] { return plan::PlanContext::load(MW_RESOURCES "/hardware"); }));
     const auto open = [this](const QString& button) {
       for (QToolButton* b : panel_->findChildren<QToolButton*>())
         if (b->accessibleName() == button) QTest::mouseClick(b, Qt::LeftButton);
@@ -284,8 +285,9 @@ class FormTest : public QObject {
     fs::copy(tiny, model, fs::copy_options::recursive);
     document_->set("model.path", (scratch / "models" / "other").string());
     importing::ModelFolders folders{.hugging_face = {}, .kaggle = {}, .runs = {}, .others = {scratch / "models"}};
-    PickerPopup popup(make_found_models(importing::ModelKind::model, folders, *document_,
-                                        [] { return hardware::Catalogue::load(MW_RESOURCES "/hardware"); }),
+    PickerPopup popup(make_found_models(importing::ModelKind::model, folders, *document_, plan::load_once([] {
+                                          return plan::PlanContext::load(MW_RESOURCES "/hardware");
+                                        })),
                       u"Folder"_s, panel_.get());
     popup.setAttribute(Qt::WA_DeleteOnClose, false);
     QSignalSpy chosen(&popup, &PickerPopup::chosen);
@@ -311,7 +313,7 @@ class FormTest : public QObject {
     QTRY_VERIFY(mesh->isVisible());
     mesh->setFocus();
     QTest::keyClicks(mesh, u"fsdp=2, tp=4"_s);
-    const auto axes = experiment::bind(document_->experiment()).mesh.axes;
+    const auto axes = document_->experiment().config().mesh.axes;
     QCOMPARE(axes.size(), size_t{2});
     QCOMPARE(axes[1].size, 4);
   }

@@ -259,11 +259,11 @@ class SweepTest : public test::WindowFixture {
     std::promise<void> go;
     auto may_go = go.get_future().share();
     bool wait = false;
-    const auto catalogue = [&] {
+    const auto context = [&] {
       if (wait && QThread::currentThread() != qApp->thread()) may_go.wait();
-      return hardware::Catalogue::load(std::filesystem::path(MW_RESOURCES) / "hardware");
+      return std::make_shared<const plan::PlanContext>(plan::PlanContext::load(MW_RESOURCES "/hardware"));
     };
-    ReplayDialog dialog(store(), catalogue);
+    ReplayDialog dialog(store(), context);
     dialog.open_with(compare::recording_of(run), std::nullopt);
     emit dialog.field("target.id")->edited("v99-1", Gesture::single);
     QTest::mouseClick(&test::button_of(dialog, u"Replay"_s), Qt::LeftButton);

@@ -13,17 +13,17 @@ ModelChoice fit(const std::string& model, const std::string& target) {
   experiment::Experiment e;
   e.set_value("target.id", target);
   e.set_value("model.path", "/nowhere");
-  predict_fit(choice, e, test::catalogue());
+  predict_fit(choice, e, test::context());
   return choice;
 }
 
 TEST(TargetChoices, HaveChipsMemoryAndPrice) {
-  const auto all = target_choices(test::catalogue());
+  const auto all = target_choices(test::context());
   const auto v5p = std::find_if(all.begin(), all.end(), [](const TargetChoice& t) { return t.id == "v5p-8"; });
   ASSERT_NE(v5p, all.end());
   EXPECT_EQ(v5p->chips, 4);
-  EXPECT_EQ(v5p->memory.value, static_cast<std::int64_t>(test::catalogue().chip("v5p")->memory.value));
-  EXPECT_DOUBLE_EQ(*v5p->usd_per_hour, 4 * test::catalogue().price("v5p")->usd_per_chip_hour);
+  EXPECT_EQ(v5p->memory.value, static_cast<std::int64_t>(test::context().catalogue.chip("v5p")->memory.value));
+  EXPECT_DOUBLE_EQ(*v5p->usd_per_hour, 4 * test::context().catalogue.price("v5p")->usd_per_chip_hour);
   const auto cpu = std::find_if(all.begin(), all.end(), [](const TargetChoice& t) { return t.id == "cpu"; });
   ASSERT_NE(cpu, all.end());
   EXPECT_FALSE(cpu->usd_per_hour);
@@ -48,7 +48,7 @@ TEST(ModelChoices, SayWhyThereIsNoPrediction) {
 FoundChoice here(const char* fixture, const experiment::Experiment& experiment = {}) {
   return predict_here(importing::read_model_folder(std::filesystem::path(MW_FIXTURES) / fixture,
                                                    importing::ModelPlace::folder, fixture),
-                      experiment, test::catalogue());
+                      experiment, test::context());
 }
 
 TEST(FoundChoices, PredictServingOnThisMachine) {

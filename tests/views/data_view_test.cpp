@@ -96,7 +96,7 @@ TEST_F(DataViewTest, CountsMatchTheTrainer) {
         e_.set_value("data.packing", packing);
         const planning::DataIndex view = index();
         ASSERT_FALSE(view.ended);
-        const train::Settings settings = experiment::train_settings(experiment::bind(e_));
+        const train::Settings settings = experiment::train_settings(e_.config());
         const data::Dataset loaded = data::load_dataset(settings.data, *train::load_tokenizer_of(settings.model));
         EXPECT_EQ(view.report.rows, loaded.report.rows);
         EXPECT_EQ(view.report.kept, loaded.report.kept);
@@ -143,7 +143,7 @@ TEST_F(DataViewTest, CountsMatchTheTrainer) {
 TEST_F(DataViewTest, ShowsTheTokensThatAreTrained) {
   e_.set_value("data.overlong", "truncate");
   index();
-  const train::Settings settings = experiment::train_settings(experiment::bind(e_));
+  const train::Settings settings = experiment::train_settings(e_.config());
   const data::Dataset loaded = data::load_dataset(settings.data, tokenizer());
   std::map<std::int64_t, const data::Example*> trained;
   for (const auto* part : {&loaded.train, &loaded.eval})
@@ -190,7 +190,7 @@ TEST_F(DataViewTest, ABadRowKeepsItsPositionAndError) {
   EXPECT_TRUE(detail.tokens.empty());
   EXPECT_THAT(detail.problem.place, HasSubstr("line 3"));
   // What the trainer says of the same file.
-  EXPECT_EQ(id_of([&] { data::load_dataset(experiment::train_settings(experiment::bind(e_)).data, tokenizer()); }),
+  EXPECT_EQ(id_of([&] { data::load_dataset(experiment::train_settings(e_.config()).data, tokenizer()); }),
             "DATA-ROW line 2");
 }
 

@@ -20,7 +20,7 @@ using testing::StartsWith;
 Design designed(const Json& changes = Json::object()) {
   experiment::Experiment e = experiment::Experiment::load(MW_RESOURCES "/examples/paper-train-v5p-8.json");
   for (const auto& [key, value] : changes.items()) e.set_value(key, value);
-  return design(e, test::catalogue());
+  return design(e, test::context());
 }
 
 std::string marked(const std::vector<HeadingPart>& parts) {

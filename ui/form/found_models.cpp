@@ -72,7 +72,7 @@ std::vector<FoundRow> rows_of(const importing::FoundModels& found, importing::Mo
 class FoundModelTable : public TableModel<FoundRow> {
  public:
   FoundModelTable(importing::ModelKind kind, const importing::ModelFolders& folders,
-                  const experiment::Experiment& experiment, const hardware::LoadCatalogue& catalogue)
+                  const experiment::Experiment& experiment, const plan::LoadContext& context)
       : TableModel(columns(), cell) {
     FoundRow searching{.choice = {}, .state = RowState::searching};
     searching.choice.model.name = ss(PickerPopup::tr("Searching this machine\u2026"));
@@ -80,9 +80,9 @@ class FoundModelTable : public TableModel<FoundRow> {
     searching_.start([folders, kind](const ReportProgress&, const std::stop_token& stop) {
       return rows_of(importing::find_models(folders, stop), kind);
     });
-    connect(&searching_, &BackgroundWork::ended, this, [this, experiment, catalogue] {
+    connect(&searching_, &BackgroundWork::ended, this, [this, experiment, context] {
       set_rows(searching_.result().value_or(std::vector<FoundRow>()));
-      predict(experiment, catalogue);
+      predict(experiment, context);
     });
     connect(&predicting_, &BackgroundWork::ended, this, [this] {
       if (predicting_.result())
@@ -92,18 +92,17 @@ class FoundModelTable : public TableModel<FoundRow> {
   }
 
  private:
-  void predict(const experiment::Experiment& experiment, const hardware::LoadCatalogue& catalogue) {
-    predicting_.start(
-        [rows = rows_, experiment, catalogue](const ReportProgress&, const std::stop_token& stop) mutable {
-          const hardware::Catalogue loaded = catalogue();
-          for (FoundRow& row : rows) {
-            if (stop.stop_requested()) break;
-            if (row.state != RowState::predicting) continue;
-            row.choice = views::predict_here(std::move(row.choice.model), experiment, loaded);
-            row.state = RowState::ready;
-          }
-          return rows;
-        });
+  void predict(const experiment::Experiment& experiment, const plan::LoadContext& context) {
+    predicting_.start([rows = rows_, experiment, context](const ReportProgress&, const std::stop_token& stop) mutable {
+      const plan::PlanContextPtr loaded = context();
+      for (FoundRow& row : rows) {
+        if (stop.stop_requested()) break;
+        if (row.state != RowState::predicting) continue;
+        row.choice = views::predict_here(std::move(row.choice.model), experiment, *loaded);
+        row.state = RowState::ready;
+      }
+      return rows;
+    });
   }
   static Columns columns() {
     const auto text = [](auto of) { return [of](const FoundRow& row) -> QString { return qs(of(row.choice.model)); }; };
@@ -146,18 +145,18 @@ void add_parent(const experiment::Experiment& experiment, const char* key, std::
 }  // namespace
 
 QAbstractItemModel* make_found_models(importing::ModelKind kind, const importing::ModelFolders& folders,
-                                      const Document& document, const hardware::LoadCatalogue& catalogue) {
-  return new FoundModelTable(kind, folders, document.experiment(), catalogue);
+                                      const Document& document, const plan::LoadContext& context) {
+  return new FoundModelTable(kind, folders, document.experiment(), context);
 }
 
-void add_found_model_pickers(Form& form, Document& document, const hardware::LoadCatalogue& catalogue,
+void add_found_model_pickers(Form& form, Document& document, const plan::LoadContext& context,
                              const fs::path& runs_folder) {
   const auto add = [&](const char* key, importing::ModelKind kind) {
     auto* field = qobject_cast<TextField*>(form.row(key)->field());
-    field->add_picker([&document, key, kind, catalogue, runs_folder] {
+    field->add_picker([&document, key, kind, context, runs_folder] {
       importing::ModelFolders folders = importing::model_folders(runs_folder);
       add_parent(document.experiment(), key, folders.others);
-      return make_found_models(kind, folders, document, catalogue);
+      return make_found_models(kind, folders, document, context);
     });
   };
   add("model.path", importing::ModelKind::model);

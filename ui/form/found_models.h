@@ -3,8 +3,8 @@
 #pragma once
 #include <filesystem>
 
-#include "core/hardware/catalogue.h"
 #include "core/import/found_models.h"
+#include "core/plan/calibration/plan_context.h"
 
 class QAbstractItemModel;
 
@@ -15,10 +15,10 @@ class Form;
 
 // The rows come from a worker thread, which ends with the model: first what is found, then the predictions.
 QAbstractItemModel* make_found_models(importing::ModelKind kind, const importing::ModelFolders& folders,
-                                      const Document& document, const hardware::LoadCatalogue& catalogue);
+                                      const Document& document, const plan::LoadContext& context);
 
 // Adds pickers to model.path and lora.adapter.
-void add_found_model_pickers(Form& form, Document& document, const hardware::LoadCatalogue& catalogue,
+void add_found_model_pickers(Form& form, Document& document, const plan::LoadContext& context,
                              const std::filesystem::path& runs_folder);
 
 }  // namespace mw::ui

@@ -30,7 +30,7 @@ constexpr int kWidestName = 300;
 using TargetRow = views::TargetChoice;
 using ModelRow = views::ModelChoice;
 
-QAbstractItemModel* target_model(const hardware::LoadCatalogue& catalogue) {
+QAbstractItemModel* target_model(const plan::LoadContext& context) {
   const auto name = [](const TargetRow& t) { return qs(t.id); };
   auto* model = new TableModel<TargetRow>(
       {{.title = PickerPopup::tr("Target"), .text = name},
@@ -46,7 +46,7 @@ QAbstractItemModel* target_model(const hardware::LoadCatalogue& catalogue) {
            [](const TargetRow& t) { return t.usd_per_hour ? qs(to_text(Usd(*t.usd_per_hour))) : u"\u2013"_s; },
            [](const TargetRow& t) { return t.usd_per_hour.value_or(0); })});
   try {
-    model->set_rows(views::target_choices(catalogue()));
+    model->set_rows(views::target_choices(*context()));
   } catch (const Error&) {
     // The predictor reports a catalogue that cannot be read; the table stays empty.
   }
@@ -56,16 +56,14 @@ QAbstractItemModel* target_model(const hardware::LoadCatalogue& catalogue) {
 // Lists the models at once and adds the predictions for the experiment when they are made.
 class ModelTable : public TableModel<ModelRow> {
  public:
-  ModelTable(const experiment::Experiment& experiment, const hardware::LoadCatalogue& catalogue)
-      : TableModel(columns(), cell) {
+  ModelTable(const experiment::Experiment& experiment, const plan::LoadContext& context) : TableModel(columns(), cell) {
     set_rows(views::model_choices());
-    predicting_.start(
-        [rows = rows_, experiment, catalogue](const ReportProgress&, const std::stop_token& stop) mutable {
-          const hardware::Catalogue loaded = catalogue();
-          for (ModelRow& row : rows)
-            if (!stop.stop_requested()) views::predict_fit(row, experiment, loaded);
-          return rows;
-        });
+    predicting_.start([rows = rows_, experiment, context](const ReportProgress&, const std::stop_token& stop) mutable {
+      const plan::PlanContextPtr loaded = context();
+      for (ModelRow& row : rows)
+        if (!stop.stop_requested()) views::predict_fit(row, experiment, *loaded);
+      return rows;
+    });
     connect(&predicting_, &BackgroundWork::ended, this, [this] {
       if (predicting_.result())
         set_rows(*predicting_.result(), [](const ModelRow& a, const ModelRow& b) { return a.id == b.id; });
@@ -188,12 +186,12 @@ bool PickerPopup::eventFilter(QObject* watched, QEvent* event) {
   return QFrame::eventFilter(watched, event);
 }
 
-void add_pickers(Form& form, Document& document, const hardware::LoadCatalogue& catalogue) {
+void add_pickers(Form& form, Document& document, const plan::LoadContext& context) {
   const auto field = [&form](const char* key) { return qobject_cast<TextField*>(form.row(key)->field()); };
-  const auto targets = [catalogue] { return target_model(catalogue); };
+  const auto targets = [context] { return target_model(context); };
   field("serve.target")->add_picker(targets);
   field("target.id")->add_picker(targets);
-  field("model.id")->add_picker([&document, catalogue] { return new ModelTable(document.experiment(), catalogue); });
+  field("model.id")->add_picker([&document, context] { return new ModelTable(document.experiment(), context); });
 }
 
 }  // namespace mw::ui

@@ -4,7 +4,7 @@
 #pragma once
 #include <QFrame>
 
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 #include "ui/session/document.h"
 #include "ui/theme/table_model.h"
 
@@ -46,6 +46,6 @@ class PickerPopup : public QFrame {
 };
 
 // Adds pickers to the fields of targets and of the catalogue model.
-void add_pickers(Form& form, Document& document, const hardware::LoadCatalogue& catalogue);
+void add_pickers(Form& form, Document& document, const plan::LoadContext& context);
 
 }  // namespace mw::ui

@@ -135,9 +135,9 @@ QPlainTextEdit* code_view(const QString& name, QWidget* parent) {
 
 }  // namespace
 
-PortDialog::PortDialog(hardware::LoadCatalogue catalogue, QWidget* parent)
+PortDialog::PortDialog(plan::LoadContext context, QWidget* parent)
     : QDialog(parent),
-      catalogue_(std::move(catalogue)),
+      context_(std::move(context)),
       setting_rows_(setting_columns(),
                     [](const PortSettingRow& r, int, int role) {
                       return role == Qt::ToolTipRole ? QVariant(setting_tip(r)) : QVariant();
@@ -261,8 +261,8 @@ void PortDialog::build_buttons(QVBoxLayout& column) {
 }
 
 void PortDialog::open_with(std::vector<std::filesystem::path> files, const experiment::Experiment& document) {
-  trl_task_.start([document, load = catalogue_](const ReportProgress&, const std::stop_token&) {
-    return port::trl_settings(document, load());
+  trl_task_.start([document, load = context_](const ReportProgress&, const std::stop_token&) {
+    return port::trl_settings(document, *load());
   });
   if (!files.empty()) {
     files_ = std::move(files);
@@ -288,8 +288,8 @@ void PortDialog::read() {
   report_.reset();
   result_->show_text({});
   task_.start(
-      [request = port::PortRequest{files_, ss(gpu_->text().trimmed()), ss(tpu_->text().trimmed())}, load = catalogue_](
-          const ReportProgress&, const std::stop_token&) { return port::port_recipe(request, load()); });
+      [request = port::PortRequest{files_, ss(gpu_->text().trimmed()), ss(tpu_->text().trimmed())}, load = context_](
+          const ReportProgress&, const std::stop_token&) { return port::port_recipe(request, *load()); });
 }
 
 void PortDialog::show_report() {

@@ -29,7 +29,7 @@ struct PortEffectRow {
 class PortDialog : public QDialog {
   Q_OBJECT
  public:
-  explicit PortDialog(hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  explicit PortDialog(plan::LoadContext context, QWidget* parent = nullptr);
   // `document`: the experiment of the window, for the settings of TRL.
   void open_with(std::vector<std::filesystem::path> files, const experiment::Experiment& document);
   BackgroundWork& task() { return task_; }
@@ -61,7 +61,7 @@ class PortDialog : public QDialog {
   void save_document();
   void open_experiment(const experiment::Experiment& experiment);
 
-  hardware::LoadCatalogue catalogue_;
+  plan::LoadContext context_;
   std::vector<std::filesystem::path> files_;
   BackgroundTask<port::PortReport> task_{"PORT"};
   BackgroundTask<port::TrlSettings> trl_task_{"PORT"};

@@ -34,7 +34,7 @@ void draw_text(QPainter& p, const QRectF& box, int flags, const QString& text, c
 
 mesh::Mesh mesh_of(const RunData& run) {
   if (mesh::Mesh started = run.view.ran_on(); !started.axes.empty()) return started;
-  mesh::Mesh mesh = experiment::bind_valid(run.record).mesh;
+  mesh::Mesh mesh = run.record.valid_values().mesh;
   for (mesh::MeshAxis& axis : mesh.axes) axis.size = std::min(axis.size, 4096);
   return mesh;
 }

@@ -10,9 +10,9 @@
 
 namespace mw::ui {
 
-Predictor::Predictor(Folders folders, QObject* parent)
+Predictor::Predictor(plan::LoadContext context, QObject* parent)
     : QObject(parent),
-      folders_(std::move(folders)),
+      context_(std::move(context)),
       worker_([this](const Request& request, const std::stop_token& stop,
                      const LatestTaskWorker<Request>::Pause& pause) { work(request, stop, pause); }) {}
 
@@ -32,7 +32,7 @@ void Predictor::request(const experiment::Experiment& experiment) {
 
 void Predictor::submit(const experiment::Experiment& experiment) {
   bound_.reset();
-  worker_.submit({++requested_, experiment, hardware_});
+  worker_.submit({++requested_, experiment});
   emit changed();
 }
 
@@ -55,8 +55,10 @@ void Predictor::work(const Request& request, const std::stop_token& stop,
   if (failed || !pause(std::chrono::milliseconds(400))) return;
   Result exact = predict(request, planning::ReadData::yes, stop);
   exact.last = true;
-  if (exact.prediction && !exact.prediction->fits() && catalogue_)
-    exact.diagnostics = {planning::memory_diagnostic(request.experiment, *exact.prediction, *catalogue_, stop)};
+  if (exact.prediction && !exact.prediction->fits()) try {
+      exact.diagnostics = {planning::memory_diagnostic(request.experiment, *exact.prediction, *context_(), stop)};
+    } catch (const Error&) {  // reported with the design
+    }
   results_.push(std::move(exact), Delivery::state);
 }
 
@@ -90,26 +92,25 @@ Predictor::Result Predictor::design(const Request& request) {
   Result result{
       .request = request.number, .kind = Kind::design, .last = planning::planned_elsewhere(request.experiment)};
   try {
-    if (std::exchange(loaded_, request.hardware) != request.hardware) catalogue_.reset();
-    if (!catalogue_) catalogue_ = hardware::Catalogue::load(folders_.hardware, folders_.own_hardware);
+    const plan::PlanContextPtr context = context_();
     try {
       discarded_->drain();
       const std::shared_ptr<const views::Design> computed(
-          new views::Design(views::design(request.experiment, *catalogue_)),
+          new views::Design(views::design(request.experiment, *context)),
           [discarded = discarded_](const views::Design* d) {
             discarded->push(std::unique_ptr<const views::Design>(d), Delivery::state);
           });
       // The plan does not describe the engine of this machine, so only checks that need no plan are used.
       result.diagnostics =
-          (result.last ? computed->planned.diagnosis : planning::diagnose(request.experiment, *catalogue_))
+          (result.last ? computed->planned.diagnosis : planning::diagnose(request.experiment, *context))
               .beyond_the_document();
       if (result.last) result.problems = problems_beyond_checker(computed->planned, result.diagnostics);
       result.design = computed;
     } catch (const Error& error) {
       if (result.last) result.problems.push_back(error.problem());  // on this machine the prediction reports it
-      result.diagnostics = planning::diagnose(request.experiment, *catalogue_).beyond_the_document();
+      result.diagnostics = planning::diagnose(request.experiment, *context).beyond_the_document();
     }
-    for (const Problem& p : catalogue_->problems()) result.problems.push_back(p);
+    for (const Problem& p : context->catalogue.problems()) result.problems.push_back(p);
   } catch (const Error& error) {
     result.problems.push_back(error.problem());
   } catch (const std::exception& error) {

@@ -29,15 +29,10 @@ class Predictor : public QObject {
     std::vector<Problem> problems{};                  // why there is no prediction
     std::vector<planning::Diagnostic> diagnostics{};  // of the checker, with the design; MEMORY, with the last result
   };
-  // The shipped hardware catalogue and that of the user.
-  struct Folders {
-    std::filesystem::path hardware, own_hardware;
-  };
-  explicit Predictor(Folders folders, QObject* parent = nullptr);
+  explicit Predictor(plan::LoadContext context, QObject* parent = nullptr);
   // For a document with errors the prediction is removed at once, and only diagnostics are computed.
   void request(const Document& document);
   void request(const experiment::Experiment& experiment);  // previews a change of the document
-  void hardware_changed() { ++hardware_; }  // reads chips, prices and calibration again for the next request
   void drain();
   // The document has errors or the planner rejects it, so there is no prediction until it changes; prediction() and
   // design() are null.
@@ -61,7 +56,6 @@ class Predictor : public QObject {
   struct Request {
     std::uint64_t number = 0;
     experiment::Experiment experiment;
-    int hardware = 0;
   };
   void submit(const experiment::Experiment& experiment);
   void work(const Request& request, const std::stop_token& stop, const LatestTaskWorker<Request>::Pause& pause);
@@ -73,10 +67,8 @@ class Predictor : public QObject {
   using DiscardedDesigns = Mailbox<std::unique_ptr<const views::Design>>;
   std::shared_ptr<DiscardedDesigns> discarded_ = std::make_shared<DiscardedDesigns>();
   Mailbox<Result> results_;
-  Folders folders_;
-  std::optional<hardware::Catalogue> catalogue_;  // used by the worker thread only
-  int hardware_ = 0, loaded_ = 0;                 // version: requested; loaded by the worker
-  bool invalid_ = false;                          // the latest document has errors
+  plan::LoadContext context_;  // called by the worker
+  bool invalid_ = false;       // the latest document has errors
   std::uint64_t requested_ = 0, completed_ = 0, predicted_ = 0, designed_ = 0, settled_ = 0;
   views::DesignPtr design_;
   std::optional<planning::Prediction> prediction_, bound_;  // bound_: withheld while an exact one is shown

@@ -51,8 +51,8 @@ struct RunController::LaunchBeside {
   std::unique_ptr<launch::LaunchJob> job;  // last: its sink writes into the inbox until it ends
 };
 
-RunController::RunController(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue)
-    : runs_folder_(std::move(runs_folder)), catalogue_(std::move(catalogue)) {
+RunController::RunController(std::filesystem::path runs_folder, plan::LoadContext context)
+    : runs_folder_(std::move(runs_folder)), context_(std::move(context)) {
   connect(&loading_, &BackgroundWork::ended, this, &RunController::take_loaded);
 }
 
@@ -86,7 +86,7 @@ EventSink RunController::begin() {
 }
 
 void RunController::begin(jobs::JobRequest request) {
-  request.catalogue = catalogue_;
+  request.context = context_;
   job_ = std::make_unique<jobs::Job>(std::move(request), begin());
   show(live_);
   emit state_changed();
@@ -98,13 +98,13 @@ void RunController::launch(launch::LaunchRequest request) {
   if (is_busy()) {
     beside_ = std::make_unique<LaunchBeside>();
     beside_->job = std::make_unique<launch::LaunchJob>(
-        std::move(request), catalogue_,
+        std::move(request), context_,
         [inbox = &beside_->inbox](const Event& event) { inbox->events.push(event, Delivery::state); });
     return emit state_changed();
   }
   live_ = std::make_shared<RunData>();
   live_->record = request.experiment;
-  launched_ = std::make_unique<launch::LaunchJob>(std::move(request), catalogue_, begin());
+  launched_ = std::make_unique<launch::LaunchJob>(std::move(request), context_, begin());
   emit state_changed();
 }
 

@@ -45,11 +45,11 @@ NamedExperiment run_experiment(const RunData& run);
 class RunController : public QObject {
   Q_OBJECT
  public:
-  explicit RunController(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue = {});
+  explicit RunController(std::filesystem::path runs_folder, plan::LoadContext context = {});
   ~RunController() override;  // stops the job and waits for it
 
   const std::filesystem::path& runs_folder() const { return runs_folder_; }
-  const hardware::LoadCatalogue& catalogue() const { return catalogue_; }
+  const plan::LoadContext& context() const { return context_; }
   RunPtr live() const { return is_busy() ? live_ : nullptr; }
   RunPtr shown() const { return shown_; }  // displayed last, of any kind
   RunPtr shown(RunKind kind) const { return by_kind_[static_cast<size_t>(kind)]; }
@@ -107,7 +107,7 @@ class RunController : public QObject {
   void show(RunPtr run);
 
   std::filesystem::path runs_folder_;
-  hardware::LoadCatalogue catalogue_;  // for sweeps
+  plan::LoadContext context_;  // for sweeps
   std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<jobs::Job> job_;  // at most one of these is set
   std::unique_ptr<launch::LaunchJob> launched_;

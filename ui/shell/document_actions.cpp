@@ -48,7 +48,7 @@ void DocumentActions::register_actions() {
 
 void DocumentActions::port_recipe(std::vector<fs::path> files) {
   if (!port_) {
-    port_ = new PortDialog(workspace_.runs().catalogue(), &window_);
+    port_ = new PortDialog(workspace_.runs().context(), &window_);
     connect(port_, &PortDialog::experiment_wanted, this, &DocumentActions::open_copy);
   }
   port_->open_with(std::move(files), document_.experiment());

@@ -31,10 +31,6 @@ namespace mw::ui {
 namespace fs = std::filesystem;
 namespace {
 
-Predictor::Folders hardware_folders(const WindowSetup& setup) {
-  return {setup.resources / "hardware", setup.session_folder.empty() ? fs::path() : setup.session_folder / "hardware"};
-}
-
 // What the settings of LoRA come to: "Predicted: 3.19M parameters, 0.122 %, saved in 12.2 MiB".
 QString trained_text(const Predictor& predictor) {
   std::optional<train::Trainable> trained;
@@ -63,9 +59,10 @@ MainWindow::MainWindow(const WindowSetup& setup)
     : setup_(setup),
       session_(setup.session_folder),
       theme_(make_theme(system_shade())),
-      runs_(setup.runs_folder,
-            [f = hardware_folders(setup)] { return hardware::Catalogue::load(f.hardware, f.own_hardware); }),
-      predictor_(hardware_folders(setup)),
+      context_(setup.resources / "hardware",
+               setup.session_folder.empty() ? fs::path() : setup.session_folder / "hardware"),
+      runs_(setup.runs_folder, context_.loader()),
+      predictor_(context_.loader()),
       actions_(this),
       question_(*this),
       pages_(new QStackedWidget(this)) {
@@ -105,19 +102,17 @@ MainWindow::~MainWindow() {
 }
 
 void MainWindow::build_pages() {
-  const Predictor::Folders hardware = hardware_folders(setup_);
   const auto add = [this](auto* page) {
     pages_->addWidget(page);
     all_pages_.push_back(page);
     return page;
   };
-  design_ = add(new DesignPage(document_, predictor_, hardware));
+  design_ = add(new DesignPage(document_, predictor_, context_));
   data_ = add(new DataPage(document_, setup_.runs_folder));
   train_ = add(new TrainPage(runs_));
   serve_ = add(new ServePage(document_, runs_));
-  compare_ = add(
-      new ComparePage({setup_.runs_folder, setup_.resources / "results", hardware.hardware, hardware.own_hardware}));
-  runs_page_ = add(new RunsPage(setup_.runs_folder, runs_.catalogue()));
+  compare_ = add(new ComparePage({setup_.runs_folder, setup_.resources / "results"}, context_.loader()));
+  runs_page_ = add(new RunsPage(setup_.runs_folder, runs_.context()));
   connect(compare_, &ComparePage::import_wanted, this, [this](const QString& bundle) {
     compares_imported_ = true;
     runs_page_->import_files({fspath(bundle)});
@@ -143,8 +138,8 @@ void MainWindow::build_docks() {
   };
   setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
   panel_ = new ExperimentPanel(document_, setup_.runs_folder);
-  add_pickers(panel_->form(), document_, runs_.catalogue());
-  add_found_model_pickers(panel_->form(), document_, runs_.catalogue(), setup_.runs_folder);
+  add_pickers(panel_->form(), document_, runs_.context());
+  add_found_model_pickers(panel_->form(), document_, runs_.context(), setup_.runs_folder);
   connect(panel_, &ExperimentPanel::state_wanted, this, &MainWindow::set_panel_state);
   for (const Page page : {Page::compare, Page::runs}) panel_states_[static_cast<size_t>(page)] = PanelState::folded;
   problems_panel_ = new ProblemsPanel(problems_);

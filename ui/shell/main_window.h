@@ -12,6 +12,7 @@
 #include "ui/pages/runs/runs_page.h"
 #include "ui/pages/serve/serve_page.h"
 #include "ui/pages/train/train_page.h"
+#include "ui/session/shared_plan_context.h"
 #include "ui/shell/app.h"
 #include "ui/shell/bottom_docks.h"
 #include "ui/shell/bottom_panels.h"
@@ -140,6 +141,7 @@ class MainWindow : public QMainWindow, public Workspace {
   Theme theme_;
   FrameClock clock_;
   Document document_;
+  SharedPlanContext context_;
   RunController runs_;
   Predictor predictor_;
   ProblemsModel problems_;

@@ -169,7 +169,7 @@ class Tour {
     const store::Store store(options_.runs_folder);
     for (const store::RunRow& r : store.list()) {
       if (r.state != RunState::done || kind_of(r) != RunKind::train) continue;
-      if (experiment::bind_valid(store.experiment(r.id)).mesh.devices() > 1) return r.id;
+      if (store.experiment(r.id).valid_values().mesh.devices() > 1) return r.id;
     }
     return {};
   }

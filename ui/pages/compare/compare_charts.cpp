@@ -225,11 +225,10 @@ TableModel<Snapshot>::Columns snapshot_columns(const QStringList& names) {
 
 }  // namespace
 
-CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue,
-                             QWidget* parent)
+CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, plan::LoadContext context, QWidget* parent)
     : QWidget(parent),
       runs_(runs),
-      catalogue_(std::move(catalogue)),
+      context_(std::move(context)),
       tabs_(new QTabBar(this)),
       replay_rows_(replay_columns()),
       snapshots_(snapshot_columns(names_)) {
@@ -265,7 +264,7 @@ CompareCharts::CompareCharts(const std::vector<compare::ComparedRun>& runs, hard
 
 QWidget* CompareCharts::page(CompareView view) {
   if (view == CompareView::heat) return heat_page();
-  if (view == CompareView::why) return why_ = new WhyView(runs_, catalogue_, this);
+  if (view == CompareView::why) return why_ = new WhyView(runs_, context_, this);
   if (view == CompareView::replayed) return replay_page();
   if (view == CompareView::settings) {
     parallel_ = new ParallelChart(this);

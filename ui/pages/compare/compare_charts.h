@@ -43,8 +43,7 @@ class CompareCharts : public QWidget {
   Q_OBJECT
  public:
   // The runs are of one kind, which decides which views are offered.
-  CompareCharts(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue,
-                QWidget* parent = nullptr);
+  CompareCharts(const std::vector<compare::ComparedRun>& runs, plan::LoadContext context, QWidget* parent = nullptr);
   void refresh();           // call it when the runs have changed
   bool has_curves() const;  // whether a chart has a line of several points
   void set_slo(const serve::Slo& slo);
@@ -104,7 +103,7 @@ class CompareCharts : public QWidget {
 
   const std::vector<compare::ComparedRun>& runs_;
   QStringList names_;
-  hardware::LoadCatalogue catalogue_;
+  plan::LoadContext context_;
   serve::Slo slo_;
   bool chosen_ = false;  // the user has chosen the view
   std::array<std::array<ChartLink, 2>, kCompareViews> links_;

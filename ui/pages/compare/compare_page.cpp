@@ -54,8 +54,10 @@ QColor color_of(compare::Fairness verdict) {
 
 }  // namespace
 
-ComparePage::ComparePage(ComparedReader::Folders folders, QWidget* parent)
-    : QWidget(parent), reader_(std::move(folders)), comparison_(std::make_shared<compare::Comparison>()) {
+ComparePage::ComparePage(ComparedReader::Folders folders, plan::LoadContext context, QWidget* parent)
+    : QWidget(parent),
+      reader_(std::move(folders), std::move(context)),
+      comparison_(std::make_shared<compare::Comparison>()) {
   build();
   connect(add_menu_, &QMenu::aboutToShow, this, &ComparePage::fill_add_menu);
   connect(tray_, &CompareTray::move_wanted, this, &ComparePage::move);
@@ -187,10 +189,6 @@ std::optional<ReplayOffer> ComparePage::replay_offer() const {
 
 QStringList ComparePage::unfinished_work() const {
   return replay_->task().is_busy() ? QStringList{tr("the replay")} : QStringList();
-}
-
-hardware::LoadCatalogue ComparePage::catalogue() const {
-  return [f = reader_.folders()] { return hardware::Catalogue::load(f.hardware, f.own_hardware); };
 }
 
 void ComparePage::replay(const compare::ComparedRun& run, std::optional<size_t> point) {
@@ -341,9 +339,9 @@ void ComparePage::changed() {
 
 void ComparePage::estimate_effects() {
   if (comparison_->names.empty()) return effects_.abandon();
-  effects_.start([comparison = *comparison_, input = gap_input(*comparison_, runs_), load = catalogue()](
+  effects_.start([comparison = *comparison_, input = gap_input(*comparison_, runs_), load = reader_.context()](
                      const ReportProgress&, const std::stop_token& stop) {
-    return with_effects(comparison, input, load(), stop);
+    return with_effects(comparison, input, *load(), stop);
   });
 }
 
@@ -483,13 +481,13 @@ void ComparePage::build() {
   rows->addLayout(verdict_row());
   across_ = make_splitter(Qt::Vertical, body_);
   build_table();
-  charts_ = new CompareCharts(runs_, catalogue(), across_);
+  charts_ = new CompareCharts(runs_, reader_.context(), across_);
   across_->addWidget(charts_);
   set_shares(*across_, {300, 300, 300}, {1, 1, 1});  // table or note, charts
   across_->setChildrenCollapsible(false);
   rows->addWidget(across_, 1);
   column->addWidget(body_, 1);
-  replay_ = new ReplayDialog(reader_.folders().runs, catalogue(), this);
+  replay_ = new ReplayDialog(reader_.folders().runs, reader_.context(), this);
   connect(kinds_, &QTabBar::currentChanged, this, [this](int kind) {
     show_kind(kind);
     changed();

@@ -26,7 +26,7 @@ namespace mw::ui {
 class ComparePage : public QWidget, public WindowPage {
   Q_OBJECT
  public:
-  explicit ComparePage(ComparedReader::Folders folders, QWidget* parent = nullptr);
+  ComparePage(ComparedReader::Folders folders, plan::LoadContext context, QWidget* parent = nullptr);
   void attach(Workspace& workspace) override;
   void restyle() override { changed(); }
   void save_state(Session& session) const override;
@@ -77,7 +77,6 @@ class ComparePage : public QWidget, public WindowPage {
   void add_shown_buttons(QHBoxLayout& row);
   void add_slo_fields(QHBoxLayout& row);
   void build_table();
-  hardware::LoadCatalogue catalogue() const;
   void take(std::vector<compare::ComparedRun>& runs);
   void settle();
   void report(const Problem& problem) { workspace_->report(ProblemSource::file, problem); }

@@ -4,27 +4,20 @@
 #include "core/compare/audited_training.h"
 
 namespace mw::ui {
-namespace {
-
-hardware::Catalogue catalogue_in(const ComparedReader::Folders& folders) {
-  return hardware::Catalogue::load(folders.hardware, folders.own_hardware);
-}
-
-}  // namespace
 
 void ComparedReader::read_run(const store::RunId& run) {
-  start([folders = folders_, run](const ReportProgress&, const std::stop_token&) {
-    const store::Store store(folders.runs);
+  start([runs = folders_.runs, load = context_, run](const ReportProgress&, const std::stop_token&) {
+    const store::Store store(runs);
     std::vector<compare::ComparedRun> out;
     out.push_back(compare::compared(store, run));
-    compare::add_audit(out.back(), catalogue_in(folders));
+    compare::add_audit(out.back(), *load());
     return out;
   });
 }
 
 void ComparedReader::read_file(const std::filesystem::path& file) {
-  start([folders = folders_, file](const ReportProgress&, const std::stop_token&) {
-    return compare::compared_files(file, catalogue_in(folders));
+  start([load = context_, file](const ReportProgress&, const std::stop_token&) {
+    return compare::compared_files(file, *load());
   });
 }
 

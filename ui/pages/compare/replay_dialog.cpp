@@ -31,10 +31,10 @@ QString point_text(const formats::BenchPoint& p) {
 
 }  // namespace
 
-ReplayDialog::ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent)
+ReplayDialog::ReplayDialog(std::filesystem::path runs_folder, plan::LoadContext context, QWidget* parent)
     : TaskDialog(tr("Replay on Another Target"), u"replay"_s, kDialogWidth, parent),
       runs_folder_(std::move(runs_folder)),
-      load_catalogue_(std::move(catalogue)) {
+      load_context_(std::move(context)) {
   auto* form = new QFormLayout;
   points_ = new QComboBox(this);
   points_->setAccessibleName(tr("Requests"));
@@ -89,13 +89,13 @@ void ReplayDialog::open_with(compare::Recording recording, std::optional<size_t>
   recording_ = std::move(recording);
   edits_.clear();
   try {
-    catalogue_ = load_catalogue_();
+    context_ = load_context_();
     QStringList ids;
-    for (const std::string& id : catalogue_->target_ids()) ids << qs(id);
+    for (const std::string& id : context_->catalogue.target_ids()) ids << qs(id);
     if (auto* line = qobject_cast<QLineEdit*>(field("target.id")->editor()))
       line->setCompleter(new QCompleter(ids, line));
   } catch (const Error&) {  // reported when the replay starts
-    catalogue_.reset();
+    context_.reset();
   }
   QString about = tr("<b>%1</b>, %2. Its requests are repeated at their recorded times in a simulation of the server "
                      "below; the result is a prediction.")
@@ -118,11 +118,11 @@ void ReplayDialog::open_with(compare::Recording recording, std::optional<size_t>
 
 // The default of target and stack.
 QString ReplayDialog::default_mesh(experiment::Experiment server) const {
-  if (!catalogue_) return {};
+  if (!context_) return {};
   server.set_value("kind", "serve");
   server.set_value("mesh", Json::object());
   try {
-    return mesh_text(planning::planned_mesh(server, *catalogue_));
+    return mesh_text(planning::planned_mesh(server, *context_));
   } catch (const Error&) {  // of an incomplete target
     return {};
   }
@@ -132,8 +132,8 @@ QString ReplayDialog::default_mesh(experiment::Experiment server) const {
 experiment::Experiment ReplayDialog::server() const {
   experiment::Experiment experiment = recording_.server;
   if (const auto target = edits_.find("target.id"); target != edits_.end()) try {
-      if (!catalogue_ || !target->second.is_string()) throw Error({.id = "TARGET", .message = "not known"});
-      planning::retarget(experiment, target->second.get<std::string>(), *catalogue_);
+      if (!context_ || !target->second.is_string()) throw Error({.id = "TARGET", .message = "not known"});
+      planning::retarget(experiment, target->second.get<std::string>(), *context_);
     } catch (const Error&) {  // incomplete or unknown: reported by the replay
       experiment.set_value("target.id", target->second);
     }
@@ -175,13 +175,13 @@ void ReplayDialog::start() {
     chosen.summaries = 0;
     chosen.set.points = {recording_.set.points[static_cast<size_t>(at)]};
   }
-  task_.start([chosen = std::move(chosen), server = server(), load = load_catalogue_, folder = runs_folder_,
+  task_.start([chosen = std::move(chosen), server = server(), load = load_context_, folder = runs_folder_,
                explains = explain_->isChecked()](const ReportProgress& report, const std::stop_token& stop) {
     const auto progress = [&](long done, long of) { report({"replaying", done, of}); };
     store::Store store(folder);
     if (!explains)
-      return compare::record_replay(store, server, compare::replay(chosen, server, load(), progress, stop));
-    auto explained = compare::explain_replay(chosen, chosen.server, server, load(), progress, stop);
+      return compare::record_replay(store, server, compare::replay(chosen, server, *load(), progress, stop));
+    auto explained = compare::explain_replay(chosen, chosen.server, server, *load(), progress, stop);
     const Json json = to_json(explained);
     return compare::record_replay(store, server, std::move(explained.predicted), json);
   });

@@ -19,7 +19,7 @@ namespace mw::ui {
 class ReplayDialog : public TaskDialog {
   Q_OBJECT
  public:
-  ReplayDialog(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  ReplayDialog(std::filesystem::path runs_folder, plan::LoadContext context, QWidget* parent = nullptr);
   // Replays all points, or one by its index in the recording.
   void open_with(compare::Recording recording, std::optional<size_t> point);
   BackgroundWork& task() { return task_; }
@@ -43,8 +43,8 @@ class ReplayDialog : public TaskDialog {
   void start();
 
   std::filesystem::path runs_folder_;
-  hardware::LoadCatalogue load_catalogue_;
-  std::optional<hardware::Catalogue> catalogue_;
+  plan::LoadContext load_context_;
+  plan::PlanContextPtr context_;
   compare::Recording recording_;
   std::map<std::string, Json> edits_;
   std::vector<Field*> fields_;

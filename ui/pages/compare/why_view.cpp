@@ -70,10 +70,10 @@ ChartBars waterfall_bars(const compare::Waterfall& waterfall, const QString& fro
 
 }  // namespace
 
-WhyView::WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue, QWidget* parent)
+WhyView::WhyView(const std::vector<compare::ComparedRun>& runs, plan::LoadContext context, QWidget* parent)
     : QWidget(parent),
       runs_(runs),
-      catalogue_(std::move(catalogue)),
+      context_(std::move(context)),
       other_(new QComboBox(this)),
       metric_(new QComboBox(this)),
       chart_(new Chart({.title = tr("Why"), .rows = true}, link_, this)) {
@@ -135,8 +135,8 @@ void WhyView::compute() {
   show_message(tr("Simulating one factor after another\u2026"));
   task_.start([baseline = compare::server_of(runs_.front()), other = compare::server_of(runs_[at]),
                point = compare::LoadPoint{either->request_rate, input_len_}, metric, ends,
-               load = catalogue_](const ReportProgress&, const std::stop_token& stop) {
-    return compare::waterfall({baseline, other, point, metric, ends}, load(), stop);
+               load = context_](const ReportProgress&, const std::stop_token& stop) {
+    return compare::waterfall({baseline, other, point, metric, ends}, *load(), stop);
   });
 }
 

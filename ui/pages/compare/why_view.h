@@ -16,7 +16,7 @@ namespace mw::ui {
 class WhyView : public QWidget {
   Q_OBJECT
  public:
-  WhyView(const std::vector<compare::ComparedRun>& runs, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  WhyView(const std::vector<compare::ComparedRun>& runs, plan::LoadContext context, QWidget* parent = nullptr);
   // Computes the waterfall if the cell changed. `names`: of the runs.
   void show_cell(const QStringList& names, int input_len, const std::string& load);
   bool is_busy() const { return task_.is_busy(); }
@@ -32,7 +32,7 @@ class WhyView : public QWidget {
   void show_bars();  // also after a change of the theme
   void show_message(const QString& text);
   const std::vector<compare::ComparedRun>& runs_;
-  hardware::LoadCatalogue catalogue_;
+  plan::LoadContext context_;
   int input_len_ = 0;
   QStringList names_;
   std::string load_, computed_key_;

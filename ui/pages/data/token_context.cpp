@@ -100,7 +100,7 @@ void TokenContext::start() {
                row = detail_.row, ids = std::move(ids), experiment = *experiment_, tokenizer = reader_.tokenizer(),
                losses = losses_, run = run_,
                folder = runs_folder_](const ReportProgress&, const std::stop_token& stop) {
-    const experiment::ModelSection section = experiment::bind_data(experiment).model;
+    const experiment::ModelSection section = experiment.data_config().model;
     const model::Config model = experiment::model_config(section);
     RowContext out{.window = model.sliding_window, .packed = jobs::packed_with(row.row, rows, request.batches)};
     out.difference =

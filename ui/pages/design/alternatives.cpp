@@ -31,10 +31,10 @@ constexpr int kMostDevices = 64;  // of the other targets that are searched too
 constexpr size_t kListed = 100;
 
 // All targets except this machine, up to a size that can be rented by the hour.
-std::vector<std::string> other_targets(const hardware::Catalogue& catalogue) {
+std::vector<std::string> other_targets(const plan::PlanContext& context) {
   std::vector<std::string> out;
-  for (const std::string& id : catalogue.target_ids())
-    if (const hardware::Target t = catalogue.target(id);
+  for (const std::string& id : context.catalogue.target_ids())
+    if (const hardware::Target t = context.catalogue.target(id);
         t.chip.vendor != hardware::Vendor::cpu && t.devices() <= kMostDevices)
       out.push_back(id);
   return out;
@@ -125,8 +125,8 @@ QVariant CandidatesModel::cell(const Candidate& c, int column, int role) const {
   return lines.join(u'\n');
 }
 
-Alternatives::Alternatives(Document& document, Predictor::Folders hardware, QWidget* parent)
-    : QWidget(parent), document_(document), folders_(std::move(hardware)) {
+Alternatives::Alternatives(Document& document, plan::LoadContext context, QWidget* parent)
+    : QWidget(parent), document_(document), context_(std::move(context)) {
   build();
   connect(&task_, &BackgroundWork::changed, this, &Alternatives::show_progress);
   connect(&task_, &BackgroundWork::ended, this, &Alternatives::take_result);
@@ -206,15 +206,16 @@ void Alternatives::show_progress() {
 
 void Alternatives::search() {
   searched_ = document_.experiment();
-  task_.start([experiment = searched_, all_targets = targets_->currentIndex() == 1, folders = folders_,
+  task_.start([experiment = searched_, all_targets = targets_->currentIndex() == 1, load = context_,
                by = static_cast<plan::RankBy>(rank_->currentIndex())](const ReportProgress& report,
                                                                       const std::stop_token& stop) {
-    const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
+    const plan::PlanContextPtr held = load();
+    const plan::PlanContext& context = *held;
     plan::SearchOptions options{.by = by};
     options.progress = [&](std::int64_t done, std::int64_t total) { report({"searching", done, total}); };
-    const auto targets = all_targets ? other_targets(catalogue) : std::vector<std::string>();
+    const auto targets = all_targets ? other_targets(context) : std::vector<std::string>();
     return std::make_shared<const planning::ExperimentSearch>(
-        planning::search_experiment(experiment, targets, catalogue, options, stop));
+        planning::search_experiment(experiment, targets, context, options, stop));
   });
 }
 

@@ -8,12 +8,12 @@
 #include <QWidget>
 #include <memory>
 
+#include "core/plan/calibration/plan_context.h"
 #include "core/planning/diagnostics.h"
 #include "core/planning/search_experiment.h"
 #include "ui/charts/chart.h"
 #include "ui/session/background_task.h"
 #include "ui/session/document.h"
-#include "ui/session/predictor.h"
 #include "ui/theme/table_model.h"
 
 class QComboBox;
@@ -47,7 +47,7 @@ class CandidatesModel : public TableModel<plan::Candidate> {
 class Alternatives : public QWidget {
   Q_OBJECT
  public:
-  Alternatives(Document& document, Predictor::Folders hardware, QWidget* parent = nullptr);
+  Alternatives(Document& document, plan::LoadContext context, QWidget* parent = nullptr);
   void search();  // the document as it is now
   void cancel() { task_.abandon(); }
   void clear();                  // discards the plans
@@ -73,7 +73,7 @@ class Alternatives : public QWidget {
   QString found_text() const;  // "240 of 800 fit; the best 100 are listed"
   void draw();
   Document& document_;
-  Predictor::Folders folders_;
+  plan::LoadContext context_;
   SearchPtr found_;
   experiment::Experiment searched_;  // the latest search
   std::vector<experiment::Experiment>

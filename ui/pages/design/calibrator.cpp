@@ -9,7 +9,7 @@
 
 namespace mw::ui {
 
-Calibrator::Calibrator(Predictor::Folders folders, QObject* parent) : QObject(parent), folders_(std::move(folders)) {
+Calibrator::Calibrator(SharedPlanContext& context, QObject* parent) : QObject(parent), context_(context) {
   connect(&task_, &BackgroundWork::changed, this, [this] {
     if (!task_.is_busy() && task_.result())
       result_ =
@@ -19,28 +19,28 @@ Calibrator::Calibrator(Predictor::Folders folders, QObject* parent) : QObject(pa
 }
 
 void Calibrator::calibrate(planning::CalibrationRequest request) {
-  request.published = folders_.hardware / "measurements.json";
+  request.published = context_.shipped_folder() / "measurements.json";
   request.date = planning::today_utc();
   result_.reset();
-  task_.start(
-      [request = std::move(request), folders = folders_](const ReportProgress& report, const std::stop_token& stop) {
-        planning::CalibrationResult found;
-        try {
-          const auto catalogue = hardware::Catalogue::load(folders.hardware, folders.own_hardware);
-          found = planning::calibrate(
-              request, catalogue,
-              [&](int done, int total) {
-                report({"calibrating", done, total});
-              },
-              stop);
-        } catch (const Error& error) {
-          if (error.kind() == Error::Kind::cancelled) throw;
-          found.problems.push_back(error.problem());
-        } catch (const std::exception& error) {
-          found.problems.push_back({.id = "CALIBRATION", .message = error.what()});
-        }
-        return found;
-      });
+  task_.start([request = std::move(request), load = context_.loader()](const ReportProgress& report,
+                                                                       const std::stop_token& stop) {
+    planning::CalibrationResult found;
+    try {
+      const plan::PlanContextPtr context = load();
+      found = planning::calibrate(
+          request, *context,
+          [&](int done, int total) {
+            report({"calibrating", done, total});
+          },
+          stop);
+    } catch (const Error& error) {
+      if (error.kind() == Error::Kind::cancelled) throw;
+      found.problems.push_back(error.problem());
+    } catch (const std::exception& error) {
+      found.problems.push_back({.id = "CALIBRATION", .message = error.what()});
+    }
+    return found;
+  });
 }
 
 void Calibrator::cancel() {
@@ -49,12 +49,12 @@ void Calibrator::cancel() {
 }
 
 bool Calibrator::has_user_calibration() const {
-  return can_accept() && path_exists(plan::user_calibration_file(folders_.own_hardware));
+  return can_accept() && path_exists(plan::user_calibration_file(context_.own_folder()));
 }
 
 QString Calibrator::current_calibration() const {
-  const auto file = has_user_calibration() ? plan::user_calibration_file(folders_.own_hardware)
-                                           : plan::user_calibration_file(folders_.hardware);
+  const auto file = has_user_calibration() ? plan::user_calibration_file(context_.own_folder())
+                                           : plan::user_calibration_file(context_.shipped_folder());
   if (!path_exists(file)) return {};
   try {
     const plan::CalibrationBasis basis = plan::read_calibration(file).basis;
@@ -67,11 +67,12 @@ QString Calibrator::current_calibration() const {
 template <class Write>
 void Calibrator::change(Write write) {
   try {
-    before_.push_back(write(folders_.own_hardware));
+    before_.push_back(write(context_.own_folder()));
   } catch (const Error& error) {
     emit problem(error.problem());
     return;
   }
+  context_.reload();
   emit accepted_changed();
 }
 
@@ -88,12 +89,13 @@ void Calibrator::undo() {
   if (!can_undo()) return;
   const std::optional<std::string> before = before_.back();
   try {
-    plan::restore_calibration(folders_.own_hardware, before);
+    plan::restore_calibration(context_.own_folder(), before);
   } catch (const Error& error) {
     emit problem(error.problem());
     return;
   }
   before_.pop_back();
+  context_.reload();
   emit accepted_changed();
 }
 

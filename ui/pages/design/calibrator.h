@@ -7,14 +7,14 @@
 
 #include "core/planning/calibrating.h"
 #include "ui/session/background_task.h"
-#include "ui/session/predictor.h"
+#include "ui/session/shared_plan_context.h"
 
 namespace mw::ui {
 
 class Calibrator : public QObject {
   Q_OBJECT
  public:
-  explicit Calibrator(Predictor::Folders folders, QObject* parent = nullptr);
+  explicit Calibrator(SharedPlanContext& context, QObject* parent = nullptr);
   void calibrate(planning::CalibrationRequest request);  // a newer request replaces an older one
   void cancel();                                         // also discards the result
 
@@ -22,8 +22,7 @@ class Calibrator : public QObject {
   int percent() const { return task_.percent(); }
   const std::shared_ptr<const planning::CalibrationResult>& result() const { return result_; }  // null: none
 
-  const Predictor::Folders& folders() const { return folders_; }
-  bool can_accept() const { return !folders_.own_hardware.empty(); }
+  bool can_accept() const { return !context_.own_folder().empty(); }
   bool has_user_calibration() const;
   // "calibrated by you, 2026-11-21, steps.json", or the error if it cannot be read.
   QString current_calibration() const;
@@ -34,14 +33,14 @@ class Calibrator : public QObject {
 
  signals:
   void changed();           // result or progress
-  void accepted_changed();  // another calibration is used: predictions must be repeated
+  void accepted_changed();  // another calibration is used
   void problem(const mw::Problem& problem);
 
  private:
   template <class Write>
   void change(Write write);
 
-  Predictor::Folders folders_;
+  SharedPlanContext& context_;
   std::shared_ptr<const planning::CalibrationResult> result_;
   std::vector<std::optional<std::string>> before_;  // the user's file before each change of this session
   BackgroundTask<planning::CalibrationResult> task_{"CALIBRATION"};

@@ -12,7 +12,7 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
-#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/planning/plan_request.h"
 #include "core/store/store.h"
 #include "ui/theme/axis_color.h"
@@ -62,10 +62,10 @@ ChartBars time_bars(const views::Design& design, const views::DesignPtr& pinned)
 
 }  // namespace
 
-DesignPage::DesignPage(Document& document, Predictor& predictor, const Predictor::Folders& hardware, QWidget* parent)
-    : QWidget(parent), document_(document), predictor_(predictor), calibrator_(hardware) {
+DesignPage::DesignPage(Document& document, Predictor& predictor, SharedPlanContext& context, QWidget* parent)
+    : QWidget(parent), document_(document), predictor_(predictor), context_(context), calibrator_(context) {
   setObjectName(u"pageBody"_s);
-  build(hardware);
+  build();
   connect(&predictor_, &Predictor::changed, this, [this] {
     if (predictor_.prediction()) changed_ = true;  // for this machine, sent after the design
   });
@@ -75,9 +75,9 @@ DesignPage::DesignPage(Document& document, Predictor& predictor, const Predictor
   });
   connect(&shards_, &ShardsModel::spec_typed, this, &DesignPage::set_spec);
   wire_canvas();
-  document_.complete_after("target.id", [hardware](const experiment::Experiment& before, experiment::Experiment& next) {
+  document_.complete_after("target.id", [this](const experiment::Experiment& before, experiment::Experiment& next) {
     try {
-      planning::follow_target(before, next, hardware::Catalogue::load(hardware.hardware, hardware.own_hardware));
+      planning::follow_target(before, next, *context_.context());
     } catch (const Error&) {
       // The prediction reports a catalogue that cannot be read.
     }
@@ -91,9 +91,7 @@ void DesignPage::attach(Workspace& workspace) {
   workspace_ = &workspace;
   calibrate_ = new CalibrateDialog(calibrator_, workspace.runs().runs_folder(), window());
   proof_window_ = new ProofWindow(views::prove_view, window());
-  residuals_ = new ResidualsDialog(
-      workspace.runs().runs_folder(),
-      [f = calibrator_.folders()] { return hardware::Catalogue::load(f.hardware, f.own_hardware); }, window());
+  residuals_ = new ResidualsDialog(workspace.runs().runs_folder(), context_.loader(), window());
   connect(residuals_, &ResidualsDialog::calibration_wanted, this, [this](const QString& run) {
     calibrate_->add_run(ss(run));
     calibrate_->open();
@@ -105,7 +103,8 @@ void DesignPage::attach(Workspace& workspace) {
   connect(&calibrator_, &Calibrator::accepted_changed, this, [this, &workspace] {
     workspace.clear_problems(ProblemSource::file);
     workspace.update_actions();
-    predictor_.hardware_changed();
+  });
+  connect(&context_, &SharedPlanContext::changed, this, [this] {
     predictor_.request(document_);
     alternatives_->clear();
   });
@@ -195,7 +194,7 @@ void DesignPage::prove_again() {
   }
 }
 
-void DesignPage::build(const Predictor::Folders& hardware) {
+void DesignPage::build() {
   auto* column = make_layout<QVBoxLayout>(this, {8, 4, 8, 6}, 3);
   canvases_ = new CanvasPair;
   // Two meshes below each other are higher than a low window.
@@ -209,7 +208,7 @@ void DesignPage::build(const Predictor::Folders& hardware) {
   column->addWidget(header());
   memory_ = new MemoryPanel;
   memory_->setProperty("panel", true);
-  alternatives_ = new Alternatives(document_, hardware);
+  alternatives_ = new Alternatives(document_, context_.loader());
   shards_table_ = table(shards_, tr("Sharding of every tensor"));
   shards_table_->setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed);
   shards_table_->setItemDelegateForColumn(ShardsModel::spec, new AxisTextDelegate(shards_table_));

@@ -16,6 +16,7 @@
 #include "ui/pages/design/residuals_dialog.h"
 #include "ui/session/document.h"
 #include "ui/session/predictor.h"
+#include "ui/session/shared_plan_context.h"
 #include "ui/session/workspace.h"
 #include "ui/theme/widgets.h"
 
@@ -30,7 +31,7 @@ namespace mw::ui {
 class DesignPage : public QWidget, public WindowPage {
   Q_OBJECT
  public:
-  DesignPage(Document& document, Predictor& predictor, const Predictor::Folders& hardware, QWidget* parent = nullptr);
+  DesignPage(Document& document, Predictor& predictor, SharedPlanContext& context, QWidget* parent = nullptr);
   void attach(Workspace& workspace) override;
   void update_actions() override;
   void show_frame() override;
@@ -69,7 +70,7 @@ class DesignPage : public QWidget, public WindowPage {
   void prove(const NamedExperiment& experiment);
   void prove_again();
   store::RunId run_with_residuals() const;  // selected or displayed; empty: none
-  void build(const Predictor::Folders& hardware);
+  void build();
   QWidget* header();
   QWidget* plan_panel();
   QTableView* table(QAbstractTableModel& model, const QString& name);
@@ -87,6 +88,7 @@ class DesignPage : public QWidget, public WindowPage {
 
   Document& document_;
   Predictor& predictor_;
+  SharedPlanContext& context_;
   Calibrator calibrator_;
   CalibrateDialog* calibrate_ = nullptr;
   ResidualsDialog* residuals_ = nullptr;

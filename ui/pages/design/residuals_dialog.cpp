@@ -72,10 +72,10 @@ QVariant residual_cell(const Residual& row, int column, int role) {
 
 }  // namespace
 
-ResidualsDialog::ResidualsDialog(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent)
+ResidualsDialog::ResidualsDialog(std::filesystem::path runs_folder, plan::LoadContext context, QWidget* parent)
     : TaskDialog(tr("Predicted and Measured"), u"residualsDialog"_s, 720, parent),
       runs_folder_(std::move(runs_folder)),
-      catalogue_(std::move(catalogue)),
+      context_(std::move(context)),
       rows_(residual_columns(), residual_cell) {
   table_ = make_table(rows_, tr("Predicted minus measured"), this);
   table_->setMinimumHeight(320);
@@ -104,8 +104,8 @@ void ResidualsDialog::show_run(const store::RunId& run) {
   confirm_->setEnabled(false);
   progress_->show();
   open();
-  task_.start([run, folder = runs_folder_, load = catalogue_](const ReportProgress&, const std::stop_token& stop) {
-    return compare::residuals(compare::compared(store::Store(folder), run), load(), stop);
+  task_.start([run, folder = runs_folder_, load = context_](const ReportProgress&, const std::stop_token& stop) {
+    return compare::residuals(compare::compared(store::Store(folder), run), *load(), stop);
   });
 }
 

@@ -13,7 +13,7 @@ namespace mw::ui {
 class ResidualsDialog : public TaskDialog {
   Q_OBJECT
  public:
-  ResidualsDialog(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  ResidualsDialog(std::filesystem::path runs_folder, plan::LoadContext context, QWidget* parent = nullptr);
   void show_run(const store::RunId& run);
   BackgroundWork& task() { return task_; }
   TableModel<compare::Residual>& rows() { return rows_; }
@@ -30,7 +30,7 @@ class ResidualsDialog : public TaskDialog {
   void show_outcome();
 
   std::filesystem::path runs_folder_;
-  hardware::LoadCatalogue catalogue_;
+  plan::LoadContext context_;
   store::RunId run_;
   TableModel<compare::Residual> rows_;
   QTableView* table_;

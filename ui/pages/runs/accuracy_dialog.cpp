@@ -126,10 +126,10 @@ TableModel<AccuracyGroup>::Columns total_columns() {
 
 }  // namespace
 
-AccuracyDialog::AccuracyDialog(std::filesystem::path resources, hardware::LoadCatalogue catalogue, QWidget* parent)
+AccuracyDialog::AccuracyDialog(std::filesystem::path resources, plan::LoadContext context, QWidget* parent)
     : TaskDialog(tr("Accuracy of Predictions"), u"accuracyDialog"_s, 920, parent),
       resources_(std::move(resources)),
-      catalogue_(std::move(catalogue)),
+      context_(std::move(context)),
       rows_(accuracy_columns(), accuracy_cell),
       totals_(total_columns()),
       sorted_(new QSortFilterProxyModel(this)),
@@ -176,8 +176,8 @@ void AccuracyDialog::show_accuracy() {
   confirm_->setEnabled(false);
   progress_->show();
   open();
-  task_.start([resources = resources_, load = catalogue_](const ReportProgress&, const std::stop_token& stop) {
-    return planning::accuracy({.resources = resources, .date = planning::today_utc()}, load(), stop);
+  task_.start([resources = resources_, load = context_](const ReportProgress&, const std::stop_token& stop) {
+    return planning::accuracy({.resources = resources, .date = planning::today_utc()}, *load(), stop);
   });
 }
 

@@ -17,7 +17,7 @@ namespace mw::ui {
 class AccuracyDialog : public TaskDialog {
   Q_OBJECT
  public:
-  AccuracyDialog(std::filesystem::path resources, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  AccuracyDialog(std::filesystem::path resources, plan::LoadContext context, QWidget* parent = nullptr);
   void show_accuracy();  // opens the dialog; predicts when it is first shown
   BackgroundWork& task() { return task_; }
   TableModel<planning::AccuracyRow>& rows() { return rows_; }
@@ -34,7 +34,7 @@ class AccuracyDialog : public TaskDialog {
   void draw(const std::vector<planning::AccuracyRow>& shown);
 
   std::filesystem::path resources_;
-  hardware::LoadCatalogue catalogue_;
+  plan::LoadContext context_;
   TableModel<planning::AccuracyRow> rows_;
   TableModel<planning::AccuracyGroup> totals_;
   QSortFilterProxyModel* sorted_;

@@ -153,8 +153,8 @@ QVariant run_cell(const ListedRun& r, int column, int role) {
 
 }  // namespace
 
-RunsModel::RunsModel(std::filesystem::path folder, hardware::LoadCatalogue catalogue, QObject* parent)
-    : TableModel(run_columns(), run_cell, parent), list_(std::move(catalogue)), folder_(std::move(folder)) {
+RunsModel::RunsModel(std::filesystem::path folder, plan::LoadContext context, QObject* parent)
+    : TableModel(run_columns(), run_cell, parent), list_(std::move(context)), folder_(std::move(folder)) {
   connect(&details_, &BackgroundWork::ended, this, [this] {
     if (!details_.result()) return;  // the store cannot be read; the next refresh() reads again
     const bool is_complete = details_.result()->size() == requested_;
@@ -246,9 +246,9 @@ void RunsModel::read_details() {
   std::vector<views::DetailsRequest> runs = list_.missing(kDetailsInBatch);
   if (runs.empty()) return;
   requested_ = runs.size();
-  details_.start([folder = folder_, catalogue = list_.catalogue(), runs = std::move(runs)](
-                     const ReportProgress&, const std::stop_token& stop) {
-    return views::read_details(store::Store(folder), runs, catalogue.get(), stop);
+  details_.start([folder = folder_, context = list_.context(), runs = std::move(runs)](const ReportProgress&,
+                                                                                       const std::stop_token& stop) {
+    return views::read_details(store::Store(folder), runs, context.get(), stop);
   });
 }
 

@@ -37,7 +37,7 @@ class RunsModel : public TableModel<views::ListedRun> {
   };
   enum Role { id_role = first_own_role };
 
-  RunsModel(std::filesystem::path folder, hardware::LoadCatalogue catalogue = {}, QObject* parent = nullptr);
+  RunsModel(std::filesystem::path folder, plan::LoadContext context = {}, QObject* parent = nullptr);
   // If the records have changed: emits changes of ranges of rows that differ, then refreshed(), and problems. The
   // details of runs that are not known yet are read for the newest runs at once, and for the others on another thread,
   // followed by another refresh; those that could not be read are read again by the next call.

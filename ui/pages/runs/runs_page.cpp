@@ -61,11 +61,11 @@ class MoveRuns : public QUndoCommand {
   store::Trash to_;
 };
 
-RunsPage::RunsPage(const std::filesystem::path& runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent)
+RunsPage::RunsPage(const std::filesystem::path& runs_folder, plan::LoadContext context, QWidget* parent)
     : QWidget(parent),
       folder_(runs_folder),
-      catalogue_(catalogue),
-      model_(new RunsModel(runs_folder, std::move(catalogue), this)),
+      context_(context),
+      model_(new RunsModel(runs_folder, std::move(context), this)),
       proxy_(new RunsFilter(this)),
       preview_(new RunPreview(this)),
       rows_(make_splitter(Qt::Vertical, this)),
@@ -146,7 +146,7 @@ void RunsPage::register_actions(Workspace& workspace) {
   actions.add({u"plan.accuracy"_s, tr("Accuracy of Predictions…"),
                tr("Show predicted and measured values of every published measurement, with errors and intervals")},
               [this, &workspace] {
-                if (!accuracy_) accuracy_ = new AccuracyDialog(workspace.resources(), catalogue_, this);
+                if (!accuracy_) accuracy_ = new AccuracyDialog(workspace.resources(), context_, this);
                 workspace.show_page(Page::runs);
                 accuracy_->show_accuracy();
               });
@@ -168,7 +168,7 @@ void RunsPage::show_benchmark(const Document& document) {
       select(ss(run));
     });
   }
-  benchmark_->open_with(experiment::bind_valid(document.experiment()).model.path);
+  benchmark_->open_with(document.experiment().valid_values().model.path);
 }
 
 void RunsPage::show_frame() {
@@ -519,15 +519,15 @@ void RunsPage::choose_export(const FileDialogOptions& options, Export run) {
 
 void RunsPage::export_report(const std::filesystem::path& file) {
   if (exporting_.is_busy()) return;
-  exporting_.start([folder = folder_, runs = selected(), catalogue = catalogue_, file](const ReportProgress&,
-                                                                                       const std::stop_token&) {
-    const store::Store store(folder);
-    const hardware::Catalogue known = catalogue ? catalogue() : hardware::Catalogue();
-    std::vector<report::ReportItem> items;
-    for (const store::RunId& run : runs) items.push_back(report::report_item(store, run, known));
-    write_file_atomically(file, report::html_report(items, store::now_utc()));
-    return file;
-  });
+  exporting_.start(
+      [folder = folder_, runs = selected(), context = context_, file](const ReportProgress&, const std::stop_token&) {
+        const store::Store store(folder);
+        const plan::PlanContextPtr known = context ? context() : std::make_shared<const plan::PlanContext>();
+        std::vector<report::ReportItem> items;
+        for (const store::RunId& run : runs) items.push_back(report::report_item(store, run, *known));
+        write_file_atomically(file, report::html_report(items, store::now_utc()));
+        return file;
+      });
 }
 
 void RunsPage::export_bundle(const std::filesystem::path& file) {

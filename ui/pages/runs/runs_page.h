@@ -28,7 +28,7 @@ namespace mw::ui {
 class RunsPage : public QWidget, public WindowPage {
   Q_OBJECT
  public:
-  explicit RunsPage(const std::filesystem::path& runs_folder, hardware::LoadCatalogue catalogue = {},
+  explicit RunsPage(const std::filesystem::path& runs_folder, plan::LoadContext context = {},
                     QWidget* parent = nullptr);
   void attach(Workspace& workspace) override;
   void show_frame() override;  // reads the store again every second or so
@@ -99,7 +99,7 @@ class RunsPage : public QWidget, public WindowPage {
   void choose_export(const FileDialogOptions& options, Export run);
 
   std::filesystem::path folder_;
-  hardware::LoadCatalogue catalogue_;
+  plan::LoadContext context_;
   AccuracyDialog* accuracy_ = nullptr;
   BenchmarkDialog* benchmark_ = nullptr;
   BackgroundTask<Imported> importing_;

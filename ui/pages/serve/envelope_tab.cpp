@@ -138,8 +138,8 @@ void EnvelopeModel::show(const jobs::EnvelopeRuns& runs, const std::vector<jobs:
   set_table(envelope_columns(runs), points);
 }
 
-EnvelopeTab::EnvelopeTab(Document& document, hardware::LoadCatalogue catalogue, QWidget* parent)
-    : QWidget(parent), document_(document), catalogue_(std::move(catalogue)) {
+EnvelopeTab::EnvelopeTab(Document& document, plan::LoadContext context, QWidget* parent)
+    : QWidget(parent), document_(document), context_(std::move(context)) {
   setObjectName(u"pageBody"_s);
   link_.set_x(tr("rate (requests/s)"), Quantity::plain);
   build();
@@ -224,17 +224,17 @@ void EnvelopeTab::restyle() {
 // Checks every mesh, which takes too long for a keystroke.
 void EnvelopeTab::read_note() {
   noted_ = document_.experiment();
-  note_task_.start([experiment = noted_, load = catalogue_](const ReportProgress&, const std::stop_token&) {
-    return jobs::envelope_note(jobs::envelope_plan(experiment, load()));
+  note_task_.start([experiment = noted_, load = context_](const ReportProgress&, const std::stop_token&) {
+    return jobs::envelope_note(jobs::envelope_plan(experiment, *load()));
   });
 }
 
 void EnvelopeTab::simulate() {
   if (is_busy()) return;
   simulated_ = document_.experiment();
-  task_.start([experiment = simulated_, load = catalogue_](const ReportProgress& report, const std::stop_token& stop) {
+  task_.start([experiment = simulated_, load = context_](const ReportProgress& report, const std::stop_token& stop) {
     return jobs::simulate_envelope(
-        experiment, load(),
+        experiment, *load(),
         [&](const std::string& phase, long done, long total) {
           report({phase, done, total});
         },

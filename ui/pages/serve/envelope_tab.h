@@ -29,7 +29,7 @@ class EnvelopeModel : public TableModel<jobs::EnvelopePoint> {
 class EnvelopeTab : public QWidget {
   Q_OBJECT
  public:
-  EnvelopeTab(Document& document, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  EnvelopeTab(Document& document, plan::LoadContext context, QWidget* parent = nullptr);
   void attach(Workspace& workspace) { workspace_ = &workspace; }
   void show_frame();
   void restyle();
@@ -57,7 +57,7 @@ class EnvelopeTab : public QWidget {
   void show_envelope();
 
   Document& document_;
-  hardware::LoadCatalogue catalogue_;
+  plan::LoadContext context_;
   Workspace* workspace_ = nullptr;
   ChartLink link_;
   experiment::Experiment noted_, simulated_;  // the documents of note and runs

@@ -25,7 +25,7 @@ ModelHost::ModelHost(Document& document) : document_(document) {
 }
 
 QString ModelHost::refusal() const {
-  const std::string target = experiment::bind_valid(document_.experiment()).target.id;
+  const std::string target = document_.experiment().valid_values().target.id;
   if (target == "cpu") return {};
   return tr("Only target cpu, this machine, can serve; the target is %1. A latency sweep simulates it.")
       .arg(qs(target));

@@ -82,7 +82,7 @@ void Playground::generate() {
 }
 
 void Playground::ask(const std::shared_ptr<jobs::ModelServer>& model) {
-  const engine::SampleOptions sampling = experiment::bind_valid(document_.experiment()).sample;
+  const engine::SampleOptions sampling = document_.experiment().valid_values().sample;
   serve::GenerationRequest request = model->request(ss(prompt_->toPlainText()), sampling);
   request.likeliest = kLikeliest;
   base_->set_title(tr("Base: %1").arg(qs(model->served().name)));
@@ -118,7 +118,7 @@ void Playground::update_state() {
       adapter_->addItems(adapters);
     }
   }
-  const experiment::ExperimentConfig form = experiment::bind_valid(document_.experiment());
+  const experiment::ExperimentConfig form = document_.experiment().valid_values();
   add_adapter_->setVisible(form.lora.adapter.empty() && form.serve.adapters.empty());
   adapter_->setVisible(adapter_->count() > 1);
   tuned_->setVisible(adapter_->count() > 0);

@@ -13,7 +13,7 @@ ServePage::ServePage(Document& document, RunController& runs, QWidget* parent)
       sweep_(new SweepPage(document, runs)),
       sizes_(new SizePage(runs)),
       server_(new ServerTab(document)),
-      envelope_(new EnvelopeTab(document, runs.catalogue())) {
+      envelope_(new EnvelopeTab(document, runs.context())) {
   setDocumentMode(true);
   setAccessibleName(tr("Latency sweeps, mesh envelope, batch sizes and the server"));
   addTab(sweep_, tr("Latency Sweep"));

@@ -52,7 +52,7 @@ std::shared_ptr<const views::Series> over_time(const std::vector<formats::LoadSa
 
 SweepPage::SweepPage(Document& document, RunController& runs, QWidget* parent)
     : RunTab(runs, RunKind::sweep, parent),
-      reader_(runs.catalogue()),
+      reader_(runs.context()),
       form_(new SettingsRow(document, sweep_settings(), this)) {
   link_.set_x(tr("rate (requests/s)"), Quantity::plain);
   by_time_.set_x(tr("time"), Quantity::seconds);

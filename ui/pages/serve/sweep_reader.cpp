@@ -8,8 +8,8 @@
 
 namespace mw::ui {
 
-SweepReader::SweepReader(hardware::LoadCatalogue catalogue)
-    : load_catalogue_(std::move(catalogue)),
+SweepReader::SweepReader(plan::LoadContext context)
+    : load_context_(std::move(context)),
       worker_([this](std::uint64_t request, const std::stop_token&, const auto&) { work(request); }) {}
 
 void SweepReader::show(RunPtr run) {
@@ -66,16 +66,14 @@ void SweepReader::work(std::uint64_t request) {
   }
   if (input.from_start) {
     sweep_.emplace(input.info);
-    catalogue_.reset();
   }
   if (!sweep_ || (!input.from_start && input.points.empty())) return;
   for (const event::Point& point : input.points) sweep_->add(point);
   views::SweepView view = sweep_->view();
-  if (!catalogue_ && load_catalogue_) try {
-      catalogue_ = load_catalogue_();
-    } catch (const Error&) {  // reported elsewhere; audits what needs no hardware data
+  if (load_context_) try {
+      view.findings = compare::audit_known(view.set, *load_context_());
+    } catch (const Error&) {  // reported elsewhere
     }
-  if (catalogue_) view.findings = compare::audit_known(view.set, *catalogue_);
   results_.push({request, std::make_shared<views::SweepView>(std::move(view))}, Delivery::state);
 }
 

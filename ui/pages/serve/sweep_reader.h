@@ -14,7 +14,7 @@ namespace mw::ui {
 
 class SweepReader {
  public:
-  explicit SweepReader(hardware::LoadCatalogue catalogue);
+  explicit SweepReader(plan::LoadContext context);
   void show(RunPtr run);  // from the beginning; null: none
   void grow();            // reads new points
   bool is_busy() const { return requested_ != completed_; }
@@ -35,7 +35,7 @@ class SweepReader {
   void send(Input input);
   void work(std::uint64_t request);
 
-  hardware::LoadCatalogue load_catalogue_;
+  plan::LoadContext load_context_;  // for the audit
   RunPtr run_;
   std::size_t sent_ = 0;                                     // points
   bool settings_sent_ = false;                               // its settings were known when it was sent
@@ -44,7 +44,6 @@ class SweepReader {
   Input input_;
   // Used by the worker thread only.
   std::optional<views::GrowingSweep> sweep_;
-  std::optional<hardware::Catalogue> catalogue_;  // for the audit, read for each run
   Mailbox<Result> results_;
   LatestTaskWorker<std::uint64_t> worker_;  // last: it uses the other members
 };

@@ -19,10 +19,10 @@ namespace {
 constexpr int kExportWidth = 660;
 }
 
-ExportDialog::ExportDialog(std::filesystem::path templates, hardware::LoadCatalogue catalogue, QWidget* parent)
+ExportDialog::ExportDialog(std::filesystem::path templates, plan::LoadContext context, QWidget* parent)
     : TaskDialog(tr("Export as a Recipe"), u"export"_s, kExportWidth, parent),
       templates_(std::move(templates)),
-      catalogue_(std::move(catalogue)) {
+      context_(std::move(context)) {
   build();
   resize(kExportWidth, 560);
   connect(experiment_, &QComboBox::currentIndexChanged, this, &ExportDialog::choose);
@@ -83,8 +83,8 @@ void ExportDialog::preview() {
   preview_.reset();
   show_preview();
   task_.start([kind = recipe_->kind(), experiment = experiment_->chosen().experiment, templates = templates_,
-               load = catalogue_](const ReportProgress&, const std::stop_token& stop) {
-    auto made = std::make_shared<Preview>(Preview{jobs::recipe_input(kind, experiment, load(), templates, stop), {}});
+               load = context_](const ReportProgress&, const std::stop_token& stop) {
+    auto made = std::make_shared<Preview>(Preview{jobs::recipe_input(kind, experiment, *load(), templates, stop), {}});
     for (recipes::File& file : recipes::recipe_files(made->subject, templates))
       made->files.push_back(std::move(file.path));
     if (recipes::is_training(kind) && made->subject.rows) made->files.emplace_back("data/rows.safetensors");

@@ -16,7 +16,7 @@ namespace mw::ui {
 class ExportDialog : public TaskDialog {
   Q_OBJECT
  public:
-  ExportDialog(std::filesystem::path templates, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  ExportDialog(std::filesystem::path templates, plan::LoadContext context, QWidget* parent = nullptr);
   void open_with(std::vector<NamedExperiment> experiments, int chosen);
   ExperimentChoice& experiment() { return *experiment_; }
   RecipeChoice& recipe() { return *recipe_; }
@@ -45,7 +45,7 @@ class ExportDialog : public TaskDialog {
     size_t files = 0;
   };
   std::filesystem::path templates_;
-  hardware::LoadCatalogue catalogue_;
+  plan::LoadContext context_;
   BackgroundTask<Exported> task_;
   std::shared_ptr<const Preview> preview_;  // null: not available or failed
   ExperimentChoice* experiment_;

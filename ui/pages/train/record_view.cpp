@@ -50,8 +50,7 @@ void add_json(QTreeWidgetItem* parent, const Json& json) {
 
 }  // namespace
 
-RecordView::RecordView(hardware::LoadCatalogue catalogue, QWidget* parent)
-    : QTreeWidget(parent), catalogue_(std::move(catalogue)) {
+RecordView::RecordView(plan::LoadContext context, QWidget* parent) : QTreeWidget(parent), context_(std::move(context)) {
   setHeaderLabels({tr("Setting"), tr("Value"), tr("Unit")});
   setAccessibleName(tr("Record of the run"));
   setUniformRowHeights(true);
@@ -109,7 +108,7 @@ void RecordView::fill() {
 
 // What the audit says of a finished run, in particular of an imported one.
 void RecordView::add_audit() {
-  if (run_->id.empty() || run_->kind() != RunKind::train || !catalogue_) return;
+  if (run_->id.empty() || run_->kind() != RunKind::train || !context_) return;
   try {
     const serve::TrainingAudit audit =
         compare::audit_known(compare::training_claim({.name = run_->name,
@@ -117,7 +116,7 @@ void RecordView::add_audit() {
                                                       .experiment = run_->record,
                                                       .view = run_->view,
                                                       .has_all_settings = !run_->view.is_imported()}),
-                             catalogue_());
+                             *context_());
     auto* verdict = new QTreeWidgetItem(this, {tr("Audit"), qs(to_string(compare::worst(audit)))});
     for (const serve::MfuFormula& f : audit.mfu)
       add(verdict, tr("MFU"), tr("%1 %").arg(qs(number_text(100 * f.share, 3))), qs(f.name));

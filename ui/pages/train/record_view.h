@@ -11,14 +11,14 @@ namespace mw::ui {
 class RecordView : public QTreeWidget {
   Q_OBJECT
  public:
-  RecordView(hardware::LoadCatalogue catalogue, QWidget* parent);
+  RecordView(plan::LoadContext context, QWidget* parent);
   void show_run(const RunPtr& run);
   void grow();
 
  private:
   void fill();
   void add_audit();
-  hardware::LoadCatalogue catalogue_;
+  plan::LoadContext context_;
   RunPtr run_;
   bool started_ = false, ended_ = false;
 };

@@ -43,9 +43,9 @@ void TrainPage::attach(Workspace& workspace) {
   workspace_ = &workspace;
   launch_dialog_ = new LaunchDialog(runs_, workspace.resources(), window());
   attach_dialog_ = new AttachDialog(runs_, window());
-  export_dialog_ = new ExportDialog(workspace.resources() / "recipes", runs_.catalogue(), window());
+  export_dialog_ = new ExportDialog(workspace.resources() / "recipes", runs_.context(), window());
   merge_dialog_ = new MergeDialog(window());
-  tune_dialog_ = new TuneDialog(runs_.runs_folder(), runs_.catalogue(), window());
+  tune_dialog_ = new TuneDialog(runs_.runs_folder(), runs_.context(), window());
   register_actions(workspace);
   register_chart_actions(workspace);
   connect(&workspace.clock(), &FrameClock::show, this, [this] {
@@ -163,8 +163,8 @@ void TrainPage::merge_shown() {
     } catch (const Error& error) {
       workspace_->report(ProblemSource::store, error.problem());
     }
-  const launch::MergeOffer folders = offer.value_or(
-      launch::MergeOffer{experiment::bind_valid(workspace_->document().experiment()).model.path, {}, {}, {}});
+  const launch::MergeOffer folders =
+      offer.value_or(launch::MergeOffer{workspace_->document().experiment().valid_values().model.path, {}, {}, {}});
   merge_dialog_->open_with(folders.base, folders.adapter, folders.out, folders.last);
 }
 
@@ -349,7 +349,7 @@ void TrainPage::build_samples() {
   both->addWidget(samples_);
   both->addWidget(detail_);
   both->setSizes({500, 400});
-  record_ = new RecordView(runs_.catalogue(), nullptr);
+  record_ = new RecordView(runs_.context(), nullptr);
   lower_->addTab(both, tr("Samples"));
   lower_->addTab(record_, tr("Record"));
 }

@@ -21,10 +21,10 @@ constexpr int kTuneWidth = 640, kVariedLines = 4;  // pixels; lines
 
 }  // namespace
 
-TuneDialog::TuneDialog(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent)
+TuneDialog::TuneDialog(std::filesystem::path runs_folder, plan::LoadContext context, QWidget* parent)
     : TaskDialog(tr("Tune"), u"tune"_s, kTuneWidth, parent),
       runs_folder_(std::move(runs_folder)),
-      catalogue_(std::move(catalogue)),
+      context_(std::move(context)),
       varied_(new QPlainTextEdit(this)),
       method_(new QComboBox(this)),
       metric_(new QComboBox(this)),
@@ -112,7 +112,7 @@ void TuneDialog::begin() {
 
 void TuneDialog::start(jobs::TuneRequest request) {
   if (task_.is_busy()) return;
-  request.catalogue = catalogue_;
+  request.context = context_;
   task_.start([request](const ReportProgress& report, const std::stop_token& stop) {
     lower_thread_priority();
     jobs::TuneRequest reporting = request;

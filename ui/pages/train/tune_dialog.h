@@ -16,7 +16,7 @@ namespace mw::ui {
 class TuneDialog : public TaskDialog {
   Q_OBJECT
  public:
-  TuneDialog(std::filesystem::path runs_folder, hardware::LoadCatalogue catalogue, QWidget* parent = nullptr);
+  TuneDialog(std::filesystem::path runs_folder, plan::LoadContext context, QWidget* parent = nullptr);
   void open_with(experiment::Experiment experiment);
   BackgroundWork& task() { return task_; }
   QPlainTextEdit& varied() { return *varied_; }  // one key a line
@@ -36,7 +36,7 @@ class TuneDialog : public TaskDialog {
   void find_unfinished();
 
   std::filesystem::path runs_folder_;
-  hardware::LoadCatalogue catalogue_;
+  plan::LoadContext context_;
   experiment::Experiment experiment_;
   BackgroundTask<jobs::TuneReport> task_{"TUNE"};
   QPlainTextEdit* varied_;

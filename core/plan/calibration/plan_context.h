@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a plan is made of beside the document: chips, slices and prices, and the calibration in force. Read once and
+// passed down, so that nothing below reads a file; whoever changes a file loads another one. Any thread.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "core/hardware/catalogue.h"
+#include "core/plan/calibration/calibrate.h"
+
+namespace mw::plan {
+
+struct PlanContext {
+  hardware::Catalogue catalogue;
+  Calibration calibration{};              // without factors if there is no file
+  std::optional<Problem> uncalibrated{};  // why the calibration could not be read; see calibration_of()
+
+  // Reads the shipped `folder`, then what `user_folder` adds (Catalogue::load()). A calibration that cannot be read
+  // does not prevent loading: prices and targets stay known.
+  static PlanContext load(const std::filesystem::path& folder, const std::filesystem::path& user_folder = {});
+};
+
+// Throws Error CALIBRATION if it could not be read: a plan without it would look calibrated.
+const Calibration& calibration_of(const PlanContext& context);
+
+using PlanContextPtr = std::shared_ptr<const PlanContext>;
+// The context in force, loaded when it is first needed. Throws the errors of PlanContext::load(). Called on any thread.
+using LoadContext = std::function<PlanContextPtr()>;
+// Loads at the first call that succeeds, and keeps the result.
+LoadContext load_once(std::function<PlanContext()> load);
+
+}  // namespace mw::plan
