@@ -63,8 +63,8 @@ void SharedPlanContext::reload() {
   emit changed();
 }
 
-// The folder with its files or, as long as it does not exist, the one that it will appear in. A file that is replaced
-// has to be watched anew.
+// The folder with its files or, as long as it does not exist, the nearest one that it will appear below. A file that is
+// replaced has to be watched anew.
 void SharedPlanContext::watch() {
   if (own_.empty()) return;
   std::error_code error;
@@ -72,8 +72,10 @@ void SharedPlanContext::watch() {
   if (fs::is_directory(own_, error)) {
     paths << qpath(own_);
     for (const auto& entry : fs::directory_iterator(own_, error)) paths << qpath(entry.path());
-  } else if (fs::is_directory(own_.parent_path(), error)) {
-    paths << qpath(own_.parent_path());
+  } else {
+    fs::path above = own_.parent_path();
+    while (above.has_relative_path() && !fs::is_directory(above, error)) above = above.parent_path();
+    paths << qpath(above);
   }
   for (const QString& watched : watcher_.files() + watcher_.directories()) paths.removeAll(watched);
   if (!paths.isEmpty()) watcher_.addPaths(paths);
