@@ -42,7 +42,8 @@ int run_bench(const CommonOptions& common, const BenchOptions& options) {
       },
       common.stop);
   line.clear();
-  const store::RunId run = store ? jobs::save_benchmark(*store, request, benchmark) : store::RunId();
+  const store::RunId run =
+      store ? jobs::save_benchmark(*store, request, benchmark, user_hardware_folder()) : store::RunId();
   if (common.output == Output::json) {
     Json json = jobs::to_json(benchmark);
     if (store) json["run_id"] = run;

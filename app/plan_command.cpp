@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `plan`: predicts memory, time and cost. For the target cpu, the engine's own memory prediction replaces the planner.
+// `plan`: predicts memory, time and cost. For the target cpu, memory is the engine's own exact prediction.
 #include <CLI/CLI.hpp>
 
 #include "app/load_inputs.h"
@@ -37,7 +37,25 @@ Json cpu_diagnostics(const experiment::Experiment& experiment, const planning::P
 Json cpu_plan_json(const experiment::Experiment& experiment, const planning::Prediction& prediction,
                    const plan::PlanContext& context) {
   const Json memory = planning::predicted_json(prediction)["memory"];
-  const Json unknown = nullptr;  // times and costs are not predicted for the target cpu
+  const Json unknown = nullptr;
+  Json step{{"seconds", unknown}, {"compute_s", unknown}, {"memory_s", unknown}, {"communication_s", unknown}};
+  Json run{{"steps", prediction.steps ? Json(*prediction.steps) : unknown},
+           {"hours", unknown},
+           {"usd", unknown},
+           {"tokens_per_second", unknown},
+           {"padded_tokens_per_second", unknown},
+           {"usd_per_million_tokens", unknown}};
+  if (prediction.plan) {
+    const plan::RunTotals& totals = prediction.plan->run;
+    step = planning::step_json(prediction.plan->step);
+    run["tokens_per_second"] = totals.tokens_per_second;
+    run["padded_tokens_per_second"] = totals.padded_tokens_per_second;
+    if (prediction.steps) run["hours"] = totals.hours.value;
+    if (totals.usd_per_hour > 0) {
+      if (prediction.steps) run["usd"] = totals.usd.value;
+      run["usd_per_million_tokens"] = totals.usd_per_million_tokens;
+    }
+  }
   const Json each = memory.contains("devices") ? memory["devices"] : Json::array({memory});
   Json devices = Json::array();
   for (const Json& ledger : each)
@@ -46,18 +64,24 @@ Json cpu_plan_json(const experiment::Experiment& experiment, const planning::Pre
           {"mesh", mesh::to_text(prediction.mesh)},
           {"fits", prediction.fits()},
           {"devices", std::move(devices)},
-          {"step", {{"seconds", unknown}, {"compute_s", unknown}, {"memory_s", unknown}, {"communication_s", unknown}}},
-          {"run",
-           {{"steps", prediction.steps ? Json(*prediction.steps) : unknown},
-            {"hours", unknown},
-            {"usd", unknown},
-            {"tokens_per_second", unknown},
-            {"padded_tokens_per_second", unknown},
-            {"usd_per_million_tokens", unknown}}},
+          {"step", std::move(step)},
+          {"run", std::move(run)},
           {"trainable", prediction.trainable ? to_json(*prediction.trainable) : unknown},
           {"peak_instant", prediction.peak_instant},
           {"diagnostics", cpu_diagnostics(experiment, prediction, context)},
           {"sources", prediction.sources}};
+}
+
+std::string time_text(const planning::Prediction& prediction) {
+  const plan::Plan& plan = *prediction.plan;
+  const plan::Estimate &step = plan.step.seconds, &hours = plan.run.hours;
+  const auto duration = [](double h) { return to_text(Seconds(h * 3600)); };
+  std::string out = "  time: " + number_text(step.value, 3) + " s a step (" + number_text(step.low, 3) + " to " +
+                    number_text(step.high, 3) + "), " + number_text(plan.run.tokens_per_second) + " tokens/s";
+  if (prediction.steps)
+    out += "; " + count_text(static_cast<double>(*prediction.steps)) + " steps in " + duration(hours.value) + " (" +
+           duration(hours.low) + " to " + duration(hours.high) + ")";
+  return out + "\n";
 }
 
 void print_cpu_plan(const experiment::Experiment& experiment, const planning::Prediction& prediction,
@@ -76,6 +100,7 @@ void print_cpu_plan(const experiment::Experiment& experiment, const planning::Pr
   if (prediction.trainable)
     print_text("  trained: %s, saved in %s\n", to_text(*prediction.trainable).c_str(),
                to_text(prediction.trainable->file).c_str());
+  if (prediction.plan) print_text("%s", time_text(prediction).c_str());
   for (const std::string& source : prediction.sources) print_text("  from: %s\n", source.c_str());
   for (const Json& diagnostic : cpu_diagnostics(experiment, prediction, context))
     print_text("%s %s: %s\n", diagnostic["severity"].get<std::string>().c_str(),
@@ -83,7 +108,7 @@ void print_cpu_plan(const experiment::Experiment& experiment, const planning::Pr
 }
 
 int plan_cpu(const CommonOptions& common, const experiment::Experiment& experiment, const plan::PlanContext& context) {
-  const planning::Prediction prediction = planning::predict(experiment, planning::ReadData::yes, common.stop);
+  const planning::Prediction prediction = planning::predict(experiment, planning::ReadData::yes, context, common.stop);
   if (common.output == Output::json)
     print_json(cpu_plan_json(experiment, prediction, context));
   else

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/jobs/benchmark_run.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "core/base/files.h"
+#include "core/engine/kernels/kernel_choice.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/model/catalogue.h"
+#include "core/planning/calibrating.h"
+#include "core/planning/plan_request.h"
 
 namespace mw::jobs {
 namespace {
@@ -32,7 +36,35 @@ experiment::Experiment benchmark_experiment(const MachineBenchmarkRequest& reque
   return e;
 }
 
+plan::MachineWork work_of(const BenchmarkFigure& figure) {
+  if (figure.id.starts_with("lora_step")) return plan::MachineWork::train;
+  return figure.id.starts_with("prefill") ? plan::MachineWork::prefill : plan::MachineWork::decode;
+}
+
 }  // namespace
+
+std::optional<plan::MachineRates> machine_rates(const MachineBenchmarkRequest& request,
+                                                const MachineBenchmark& benchmark, const store::RunId& run) {
+  const std::vector<std::string> known = model::catalogue_ids();
+  if (benchmark.figures.empty() || std::find(known.begin(), known.end(), request.config.id) == known.end())
+    return std::nullopt;
+  plan::MachineRates rates{.processor = engine::processor_model(),
+                           .instructions = std::string(to_string(engine::usable_cpu())),
+                           .model = request.config.id,
+                           .threads = benchmark.threads,
+                           .date = planning::today_utc(),
+                           .source = run,
+                           .f32_flops = benchmark.peak.f32_flops,
+                           .bf16_flops = benchmark.peak.bf16_flops,
+                           .read_bytes = benchmark.peak.dram_bytes};
+  for (const BenchmarkFigure& f : benchmark.figures) {
+    const plan::MachineWork work = work_of(f);
+    const double round = f.tokens / f.tokens_per_second();
+    rates.figures.push_back({work, planning::dtype_of(f.weights), f.rows, f.len,
+                             work == plan::MachineWork::decode ? round * f.rows / f.tokens : round});
+  }
+  return rates;
+}
 
 MachineBenchmarkRequest benchmark_request(const std::string& model, BenchmarkLength length, int threads) {
   MachineBenchmarkRequest request{.threads = threads};
@@ -51,7 +83,7 @@ MachineBenchmarkRequest benchmark_request(const std::string& model, BenchmarkLen
 }
 
 store::RunId save_benchmark(store::Store& store, const MachineBenchmarkRequest& request,
-                            const MachineBenchmark& benchmark) {
+                            const MachineBenchmark& benchmark, const std::filesystem::path& hardware_folder) {
   const BenchmarkFigure* found = benchmark.saved_step();
   const BenchmarkFigure lora = found ? *found : BenchmarkFigure{};
   const long steps = found ? std::ssize(lora.seconds) + 1 : 0;  // the first is the warm-up, which has no time
@@ -77,6 +109,8 @@ store::RunId save_benchmark(store::Store& store, const MachineBenchmarkRequest& 
   finished.summary = {{"benchmark", to_json(benchmark)}};
   store.finish(run, at, std::move(finished));
   store.set_tags(run, "benchmark");
+  if (const auto rates = machine_rates(request, benchmark, run); rates && !hardware_folder.empty())
+    plan::save_machine_rates(hardware_folder, *rates);
   return run;
 }
 

@@ -2,6 +2,7 @@
 // A benchmark of this machine as a run of the store: its LoRA steps are training steps, which `calibrate` accepts.
 #pragma once
 #include "core/jobs/machine_benchmark.h"
+#include "core/plan/calibration/machine_rates.h"
 #include "core/store/store.h"
 
 namespace mw::jobs {
@@ -12,9 +13,12 @@ enum class BenchmarkLength { full, quick };  // quick: fewer and shorter rounds,
 // reading the folder's config and MODEL-ID.
 MachineBenchmarkRequest benchmark_request(const std::string& model, BenchmarkLength length, int threads = 0);
 
-// Stores the measured steps (none where they did not fit) and, as summary, to_json(benchmark). Throws the errors of the
-// store.
+// The figures as the planner takes them; none if the model is not in the catalogue, or nothing fitted.
+std::optional<plan::MachineRates> machine_rates(const MachineBenchmarkRequest& request,
+                                                const MachineBenchmark& benchmark, const store::RunId& run);
+// Stores the measured steps (none where they did not fit) and, as summary, to_json(benchmark), and keeps the rates in
+// the user's hardware folder, for plans of this machine; empty: none. Throws the errors of the store and of files.
 store::RunId save_benchmark(store::Store& store, const MachineBenchmarkRequest& request,
-                            const MachineBenchmark& benchmark);
+                            const MachineBenchmark& benchmark, const std::filesystem::path& hardware_folder = {});
 
 }  // namespace mw::jobs

@@ -186,7 +186,11 @@ class MachineBenchmarker {
     double flops = 0;
     measure(
         type, tokens,
-        {.id = "prefill_" + form, .title = "Prefill " + std::to_string(tokens) + ", " + form, .tokens = 1.0 * tokens},
+        {.id = "prefill_" + form,
+         .title = "Prefill " + std::to_string(tokens) + ", " + form,
+         .tokens = 1.0 * tokens,
+         .weights = type,
+         .len = tokens},
         [&] {
           model.take_flops();
           const auto start = BenchmarkClock::now();
@@ -213,7 +217,10 @@ class MachineBenchmarker {
         type, rows,
         {.id = "decode_" + count + "_" + form,
          .title = "Decode " + count + (rows == 1 ? " row, " : " rows, ") + form,
-         .tokens = 1.0 * rows * request_.decode_tokens},
+         .tokens = 1.0 * rows * request_.decode_tokens,
+         .weights = type,
+         .rows = rows,
+         .len = kPrompt + request_.decode_tokens / 2},
         [&] {
           BenchmarkClock::time_point start = BenchmarkClock::now();
           int seen = 0;
@@ -254,7 +261,10 @@ class MachineBenchmarker {
         type, tokens,
         {.id = "lora_step_" + form,
          .title = "LoRA step " + std::to_string(rows) + " x " + std::to_string(len) + ", " + form,
-         .tokens = 1.0 * tokens},
+         .tokens = 1.0 * tokens,
+         .weights = type,
+         .rows = rows,
+         .len = len},
         [&] {
           model.take_flops();
           const auto start = BenchmarkClock::now();

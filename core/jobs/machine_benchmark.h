@@ -36,10 +36,12 @@ struct MachineBenchmarkRequest {
 enum class BenchmarkLimit { arithmetic, memory, neither };
 
 struct BenchmarkFigure {
-  std::string id;                 // "decode_16_int8"
-  std::string title;              // "Decode 16 rows, int8"
-  std::string kernel{};           // instructions of its products with weights
-  double tokens = 0;              // of a round
+  std::string id;        // "decode_16_int8"
+  std::string title;     // "Decode 16 rows, int8"
+  std::string kernel{};  // instructions of its products with weights
+  double tokens = 0;     // of a round
+  model::WeightType weights{};
+  int rows = 1, len = 0;          // rows of a round; tokens of a row, of decoding in the cache in the mean
   std::vector<double> seconds{};  // of every round
   // FLOP/s of the median round / highest measured FLOP/s, of f32 work in f32; absent: no peak was measured.
   std::optional<double> arithmetic_share = std::nullopt;

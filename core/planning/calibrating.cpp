@@ -117,7 +117,8 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
                  .place = run,
                  .found = "an experiment for " + m.request.target.id,
                  .expected = "kind train on cpu"});
-  // Fitting starts from the default efficiencies, not from an earlier calibration.
+  // Fitting starts from the default efficiencies, not from an earlier calibration or a benchmark's rates.
+  m.request.target.chip = context.catalogue.target(m.request.target.id).chip;
   m.request.efficiencies = plan::default_efficiencies(m.request.target, m.request.stack);
   m.request.calibrated.clear();
   m.source = run + ", " + row->created;

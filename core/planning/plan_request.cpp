@@ -6,6 +6,7 @@
 
 #include "core/base/files.h"
 #include "core/data/dataset/lengths.h"
+#include "core/engine/kernels/kernel_choice.h"
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/lint/lora_modules.h"
@@ -17,6 +18,7 @@
 #include "core/plan/request/local_model.h"
 #include "core/planning/engine_server.h"
 #include "core/planning/epoch_rows.h"
+#include "core/train/model.h"
 
 namespace mw::planning {
 namespace {
@@ -48,19 +50,6 @@ void set_sharding(const experiment::ShardingSection& sharding, plan::Request& r)
   r.places = experiment::axis_places(sharding);
 }
 
-// The planner's type of the engine's weights.
-model::DType dtype_of(model::WeightType weights) {
-  switch (weights) {
-    case model::WeightType::f32:
-      return model::DType::f32;
-    case model::WeightType::int8:
-      return model::DType::int8;
-    case model::WeightType::bf16:
-      break;
-  }
-  return model::DType::bf16;
-}
-
 void set_profile(const experiment::TrainSection& train, plan::Request& r) {
   if (train.attention) r.profile.attention = *train.attention;
   if (train.adapter_dtype) r.profile.adapters = r.profile.gradients = *train.adapter_dtype;
@@ -77,6 +66,18 @@ void set_profile(const experiment::TrainSection& train, plan::Request& r) {
   if (train.logit_bytes > 0) r.profile.logit_bytes = train.logit_bytes;
   r.products = train.products;
   r.other_models = train.other_models;
+}
+
+// Times of the engine follow from what was measured on this processor, unless the user has calibrated it.
+void set_speed_here(const experiment::ExperimentConfig& config, const plan::PlanContext& context, plan::Request& r) {
+  if (!runs_here(r) || !r.calibrated.empty()) return;
+  const int threads = train::thread_count(config.target.threads);
+  const plan::RatesInForce found =
+      plan::rates_of(context, {engine::processor_model(), std::string(to_string(engine::usable_cpu())), threads});
+  // Each virtual device is a thread.
+  const int devices = r.mesh.devices(), all = train::thread_count(0);
+  if (found.rates)
+    plan::apply(*found.rates, found.origin, devices > 1 ? 1.0 * std::min(devices, all) / devices : threads, r);
 }
 
 void set_price(const experiment::PriceSection& given, const plan::PlanContext& context, plan::Request& r) {
@@ -239,6 +240,18 @@ mesh::Mesh planned_mesh(const experiment::Experiment& e, const plan::PlanContext
   return mesh_of(config.mesh, target, stack_of(config, target, work_of(config.kind)));
 }
 
+model::DType dtype_of(model::WeightType weights) {
+  switch (weights) {
+    case model::WeightType::f32:
+      return model::DType::f32;
+    case model::WeightType::int8:
+      return model::DType::int8;
+    case model::WeightType::bf16:
+      break;
+  }
+  return model::DType::bf16;
+}
+
 bool planned_elsewhere(const experiment::Experiment& e) {
   const experiment::ExperimentConfig& config = e.valid_values();
   return config.target.id != "cpu" || config.kind == experiment::Kind::serve;
@@ -292,9 +305,12 @@ std::vector<std::string> keys_of_target(const hardware::Target& before, const ha
   return keys;
 }
 
+bool runs_here(const plan::Request& r) {
+  return r.stack == model::Stack::engine && r.target.chip.vendor == hardware::Vendor::cpu;
+}
+
 bool served_here(const plan::Request& r) {
-  return r.work == plan::Work::serve && r.stack == model::Stack::engine && r.mesh.devices() == 1 &&
-         r.target.chip.vendor == hardware::Vendor::cpu;
+  return r.work == plan::Work::serve && runs_here(r) && r.mesh.devices() == 1;
 }
 
 plan::Request plan_request(const experiment::Experiment& e, const plan::PlanContext& context) {
@@ -314,6 +330,7 @@ plan::Request plan_request(const experiment::Experiment& e, const plan::PlanCont
   set_lengths(config.data, r);
   set_training(config, r);
   set_serving(config, r);
+  set_speed_here(config, context, r);
   if (config.mesh.axes.empty() && r.mesh.devices() > 1)
     if (mesh::Mesh legal = nearest_mesh(r); !same_sizes(r.mesh, legal)) r.mesh = std::move(legal);
   if (config.target.memory_gib > 0) {

@@ -8,6 +8,7 @@
 namespace mw::planning {
 
 // Returns whether core/plan plans the experiment (another target, or serving) rather than the engine's formulas.
+model::DType dtype_of(model::WeightType weights);  // the planner's type of the engine's weights
 bool planned_elsewhere(const experiment::Experiment& experiment);
 
 // Moves the experiment to another target. Keeps the mesh if the device count is the same, else uses the default mesh of
@@ -25,6 +26,8 @@ std::vector<std::string> keys_of_target(const hardware::Target& before, const ha
 // Returns the mesh to plan for: the document's mesh, else the legal mesh of all devices that is nearest to the default
 // axis of the stack. Throws Error for an unknown target or stack.
 mesh::Mesh planned_mesh(const experiment::Experiment& experiment, const plan::PlanContext& context);
+// Whether the engine does the work on this machine, so that times follow from its rates.
+bool runs_here(const plan::Request& request);
 // Returns whether the engine serves on this machine; its memory is then predicted exactly.
 bool served_here(const plan::Request& request);
 

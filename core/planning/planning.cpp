@@ -185,7 +185,7 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const plan::Plan
     add_points(config, out);
   else
     out.plan = plan::predict(out.request);
-  if (planned_elsewhere(e))
+  if (planned_elsewhere(e) && !runs_here(out.request))
     plan::set_intervals(out.plan, out.request,
                         plan::interval_factors(plan::calibration_of(context), out.request.stack,
                                                out.request.target.chip.id, plan::work_size(out.request)));
@@ -255,17 +255,7 @@ Json planned_json(const ExperimentPlan& p) {
            {"fits", plan.fits()},
            {"refusals", std::move(refusals)},
            {"devices", devices},
-           {"step",
-            {{"seconds", plan.step.seconds.value},
-             {"low_s", plan.step.seconds.low},
-             {"high_s", plan.step.seconds.high},
-             {"compute_s", plan.step.compute.value},
-             {"memory_s", plan.step.memory.value},
-             {"communication_s", plan.step.communication.value},
-             {"hidden_s", plan.step.hidden},
-             {"fixed_s", plan.step.fixed.value},
-             {"overlap", plan.step.overlap},
-             {"terms", terms_json(plan.step)}}},
+           {"step", step_json(plan.step)},
            {"run",
             {{"steps", run.steps},
              {"hours", refused ? Json(nullptr) : Json(run.hours.value)},
@@ -301,6 +291,14 @@ Json planned_json(const ExperimentPlan& p) {
     for (const SizePoint& point : p.points) out["points"].push_back(point_json(point));
   }
   return out;
+}
+
+Json step_json(const plan::StepTime& step) {
+  return {{"seconds", step.seconds.value}, {"low_s", step.seconds.low},
+          {"high_s", step.seconds.high},   {"compute_s", step.compute.value},
+          {"memory_s", step.memory.value}, {"communication_s", step.communication.value},
+          {"hidden_s", step.hidden},       {"fixed_s", step.fixed.value},
+          {"overlap", step.overlap},       {"terms", terms_json(step)}};
 }
 
 Json against_json(const PlanComparison& a) {

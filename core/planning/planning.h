@@ -66,6 +66,7 @@ struct PlanComparison {
 PlanComparison against(const ExperimentPlan& plan, const ExperimentPlan& other);
 
 Json planned_json(const ExperimentPlan& planned);  // printed by `plan --json`
+Json step_json(const plan::StepTime& step);
 Json against_json(const PlanComparison& comparison);
 std::string planned_text(const ExperimentPlan& planned);  // text tables
 std::string against_text(const PlanComparison& comparison);

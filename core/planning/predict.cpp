@@ -2,6 +2,7 @@
 #include "core/planning/predict.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
@@ -10,7 +11,9 @@
 #include "core/mesh/layout/size_constraints.h"
 #include "core/model/catalogue.h"
 #include "core/plan/memory/memory.h"
+#include "core/plan/request/lengths.h"
 #include "core/planning/epoch_rows.h"
+#include "core/planning/plan_request.h"
 #include "core/train/model.h"
 
 namespace mw::planning {
@@ -117,12 +120,19 @@ Prediction predict(const experiment::Experiment& experiment, ReadData read_data,
   const bool read =
       read_data == ReadData::yes && from_folder && !settings.data.path.empty() && !model::is_planning_only(config);
   train::DataFacts facts;
+  std::map<int, std::int64_t> lengths;
+  double tokens = 0, loss_tokens = 0;
   std::string basis;
   if (read) {
     const auto tokenizer = train::load_tokenizer_of(settings.model);
     const data::TokenizedDataset dataset = data::open_dataset(settings.data, *tokenizer, stop);
     train::set_steps_from_epochs(settings, dataset.train);
     facts = train::data_facts(settings, config, dataset, *tokenizer);
+    for (size_t i = 0; i < dataset.train.size(); ++i) {
+      const data::ExampleSize size = dataset.train.size_of(i);
+      ++lengths[size.tokens];
+      tokens += size.tokens, loss_tokens += size.loss_tokens;
+    }
     basis = "row lengths measured in " + settings.data.path.filename().string() + ": largest micro-batch " +
             std::to_string(facts.largest.tokens) + " tokens";
   } else {
@@ -132,6 +142,8 @@ Prediction predict(const experiment::Experiment& experiment, ReadData read_data,
   }
   Prediction p = predict_shape(settings, facts);
   p.basis = read ? Basis::exact : Basis::bound;
+  p.lengths.assign(lengths.begin(), lengths.end());
+  if (tokens > 0) p.loss_share = loss_tokens / tokens;
   p.trainable = experiment::trainable(settings, config);
   if (settings.epochs <= 0)
     p.steps = settings.rate.steps;
@@ -148,6 +160,30 @@ Prediction predict(const experiment::Experiment& experiment, ReadData read_data,
          .file = config.id,
          .found = config.hf_model_type,
          .expected = "a Gemma model, to run it here"});
+  return p;
+}
+
+Prediction predict(const experiment::Experiment& experiment, ReadData read_data, const plan::PlanContext& context,
+                   std::stop_token stop) {
+  Prediction p = predict(experiment, read_data, std::move(stop));
+  if (experiment.config().kind != experiment::Kind::train) return p;
+  try {
+    plan::Request request = plan_request(experiment, context);
+    if (!p.lengths.empty()) {
+      request.lengths.histogram = p.lengths;
+      request.lengths.packed_rows = plan::pack_count(p.lengths, request.lengths.max_len);
+    }
+    request.train.loss_share = p.loss_share;
+    if (p.steps) request.train.steps = *p.steps;
+    p.plan = plan::predict(request);
+    p.plan->memory = device_memory(p);
+    p.sources.push_back("rates: " + request.efficiencies.matmul.source);
+  } catch (const Error& error) {
+    Problem note = error.problem();
+    note.severity = Severity::warning;
+    note.message = "the time is not predicted: " + note.message;
+    p.notes.push_back(std::move(note));
+  }
   return p;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/base/ledger.h"
 #include "core/experiment/experiment.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/plan/memory/memory.h"
 #include "core/plan/time/predict.h"
 #include "core/train/trainable.h"
@@ -31,10 +32,13 @@ struct Prediction {
   Basis basis = Basis::exact;
   std::optional<long long> steps{};  // of the run; empty if the rows of an epoch have not been counted
   std::optional<train::Trainable> trainable{};
-  std::string peak_instant;                 // e.g. "backward of layer 5"
-  std::vector<DevicePrediction> devices{};  // in row-major order of the mesh
-  std::vector<std::string> sources;         // display text: sources of shapes, lengths and formulas
-  std::vector<Problem> notes;               // e.g. that the engine does not run the model
+  std::string peak_instant;                             // e.g. "backward of layer 5"
+  std::vector<DevicePrediction> devices{};              // in row-major order of the mesh
+  std::vector<std::string> sources;                     // display text: sources of shapes, lengths and formulas
+  std::vector<std::pair<int, std::int64_t>> lengths{};  // tokens of a row, rows; empty: the data was not read
+  double loss_share = 1;                                // of the tokens of those rows
+  std::vector<Problem> notes;                           // e.g. that the engine does not run the model
+  std::optional<plan::Plan> plan{};                     // of a training; see predict() with a context
   bool fits() const { return at_peak.total() <= capacity; }
 };
 
@@ -44,6 +48,11 @@ enum class ReadData { no, yes };
 // Predicts an experiment with model.path or model.id. ReadData::yes reads the data file for its row lengths if the
 // tokenizer is supported; otherwise all rows have data.max_len tokens. Throws Error if no prediction is possible.
 Prediction predict(const experiment::Experiment& experiment, ReadData read_data, std::stop_token stop = {});
+
+// The same with the plan of a training: that memory, and the time of those rows at the rates of this processor. Why
+// there is no plan is a note.
+Prediction predict(const experiment::Experiment& experiment, ReadData read_data, const plan::PlanContext& context,
+                   std::stop_token stop = {});
 
 // Returns the model of an inference workload without adapters.
 plan::InferenceModel inference_model(const train::ModelSettings& settings);

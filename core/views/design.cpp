@@ -56,12 +56,11 @@ bool is_whole(const Design& design) {
   return !is_here(design) || planning::planned_elsewhere(design.experiment);
 }
 
-bool speed_known(const Design& design) {
-  return !is_here(design) || !design.request().calibrated.empty();
-}
-
 Design with_prediction(Design design, const planning::Prediction& p) {
-  design.planned.plan.memory = planning::device_memory(p);
+  if (p.plan)
+    design.planned.plan = *p.plan;
+  else
+    design.planned.plan.memory = planning::device_memory(p);
   const plan::Request& r = design.request();
   if (r.work != plan::Work::train || p.devices.size() < 2) return design;
   const planning::DevicePrediction& first = p.devices.front();

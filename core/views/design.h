@@ -29,9 +29,7 @@ Design design(const experiment::Experiment& experiment, const plan::PlanContext&
 bool is_here(const Design& design);  // whether the target is this machine, where the engine runs it
 // Returns whether the design is complete without the engine's prediction of a run (see with_prediction()).
 bool is_whole(const Design& design);
-// Returns whether times are predicted: always for another target; for this machine only after calibration.
-bool speed_known(const Design& design);
-// Replaces the planner's memory of a design for this machine with the engine's exact prediction.
+// Replaces the plan of a design for this machine with the engine's exact memory and the time of its data.
 Design with_prediction(Design design, const planning::Prediction& prediction);
 
 }  // namespace mw::views

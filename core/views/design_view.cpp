@@ -266,18 +266,13 @@ std::vector<PlanLine> plan_lines(const Design& design) {
   if (const auto& trained = design.planned.trainable)
     lines.push_back(figure("trained", "Trained", train::to_text(*trained), static_cast<double>(trained->params),
                            "saved in " + to_text(trained->file)));
-  if (!speed_known(design)) {
-    lines.push_back({.key = "time",
-                     .label = "Time",
-                     .value = "not predicted here",
-                     .detail = "run it: this machine's speed is measured, and runs can calibrate the plan"});
-    return lines;
-  }
   lines.push_back(figure("step", std::string(step_label(design.request().work)), to_text(Seconds(p.step.seconds.value)),
                          p.step.seconds, parts_text(p.step)));
   if (const std::string& by = design.request().calibrated; !by.empty())
     lines.push_back(
         {.key = "calibrated", .label = "Calibrated", .value = by.substr(std::string_view("calibrated ").size())});
+  else if (is_here(design))
+    lines.push_back({.key = "rates", .label = "Rates", .value = design.request().efficiencies.matmul.source});
   if (design.request().work == plan::Work::train) add_run(design, lines);
   add_size_budget(design.planned, lines);
   add_life(design.planned, lines);
@@ -301,15 +296,12 @@ std::string difference(const ShardRow* baseline, const ShardRow& other) {
 }
 
 std::string change_text(const Design& before, const Design& after) {
-  const bool timed = speed_known(before) && speed_known(after);
   const auto memory = [](const Design& d) { return d.plan().memory.at_peak.total(); };
-  const auto value = [&](const Design& d) {
-    return timed ? d.plan().step.seconds.value : static_cast<double>(memory(d).value);
-  };
-  const auto text = [&](const Design& d) { return timed ? to_text(Seconds(value(d))) : to_text(memory(d)); };
+  const auto value = [](const Design& d) { return d.plan().step.seconds.value; };
+  const auto text = [&](const Design& d) { return to_text(Seconds(value(d))); };
   std::string from = text(before);
   const std::string to = text(after), unit = to.find(' ') == std::string::npos ? "" : to.substr(to.find(' '));
-  if (from == to) return to + (timed ? " per step, unchanged" : " per device, unchanged");
+  if (from == to) return to + " per step, unchanged";
   if (!unit.empty() && from.ends_with(unit)) from.resize(from.size() - unit.size());
   const double change = value(before) > 0 ? value(after) / value(before) - 1 : 0;
   std::string out = from + " to " + to + " (" + (change > 0 ? "+" : "-") + percent(std::abs(change)) + ")";

@@ -65,7 +65,7 @@ void Predictor::work(const Request& request, const std::stop_token& stop,
 Predictor::Result Predictor::predict(const Request& request, planning::ReadData read_data, std::stop_token cancel) {
   Result result{.request = request.number};
   try {
-    result.prediction = planning::predict(request.experiment, read_data, std::move(cancel));
+    result.prediction = planning::predict(request.experiment, read_data, *context_(), std::move(cancel));
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::cancelled) result.problems.push_back(error.problem());
   } catch (const std::exception& error) {

@@ -59,7 +59,7 @@ class Predictor : public QObject {
   };
   void submit(const experiment::Experiment& experiment);
   void work(const Request& request, const std::stop_token& stop, const LatestTaskWorker<Request>::Pause& pause);
-  static Result predict(const Request& request, planning::ReadData read_data, std::stop_token cancel);
+  Result predict(const Request& request, planning::ReadData read_data, std::stop_token cancel);
   Result design(const Request& request);
   void take_design(Result result);
   void take_prediction(Result result);

@@ -112,7 +112,7 @@ void MainWindow::build_pages() {
   train_ = add(new TrainPage(runs_));
   serve_ = add(new ServePage(document_, runs_));
   compare_ = add(new ComparePage({setup_.runs_folder, setup_.resources / "results"}, context_.loader()));
-  runs_page_ = add(new RunsPage(setup_.runs_folder, runs_.context()));
+  runs_page_ = add(new RunsPage(setup_.runs_folder, runs_.context(), context_.own_folder()));
   connect(compare_, &ComparePage::import_wanted, this, [this](const QString& bundle) {
     compares_imported_ = true;
     runs_page_->import_files({fspath(bundle)});

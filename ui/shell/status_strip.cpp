@@ -82,8 +82,7 @@ QString design_text(const views::Design& design) {
       (plan_result.fits() ? StatusStrip::tr("Fits: %1 of %2 per device")
                           : StatusStrip::tr("Does not fit: %1 of %2 per device"))
           .arg(qs(to_text(plan_result.memory.at_peak.total())), qs(to_text(plan_result.memory.capacity)))};
-  if (views::speed_known(design))
-    parts << StatusStrip::tr("%1 per step").arg(qs(to_text(Seconds(plan_result.step.seconds.value))));
+  parts << StatusStrip::tr("%1 per step").arg(qs(to_text(Seconds(plan_result.step.seconds.value))));
   if (design.request().work == plan::Work::train) {
     QString run = qs(to_text(Seconds(plan_result.run.hours.value * 3600)));
     if (plan_result.run.usd_per_hour > 0) run += u", "_s + qs(to_text(Usd(plan_result.run.usd.value)));
@@ -238,7 +237,14 @@ void StatusStrip::show_prediction(const planning::Prediction& p) {
                      .arg(share, 0, 'f', share < 10 ? 1 : 0);
   if (p.devices.size() > 1)
     text = tr("%1 on the fullest of %n device(s)", nullptr, static_cast<int>(p.devices.size())).arg(text);
-  show_text(text, stale ? t.faint : p.fits() ? t.text : bound ? t.warn : t.bad);
+  QStringList parts{text};
+  if (p.plan) {
+    const plan::Estimate& hours = p.plan->run.hours;
+    const auto duration = [](double h) { return qs(to_text(Seconds(h * 3600))); };
+    parts << tr("%1 per step").arg(qs(to_text(Seconds(p.plan->step.seconds.value))));
+    if (p.steps) parts << tr("%1 (%2 to %3)").arg(duration(hours.value), duration(hours.low), duration(hours.high));
+  }
+  show_text(parts.join(u"  \u00B7  "_s), stale ? t.faint : p.fits() ? t.text : bound ? t.warn : t.bad);
   sources_->setToolTip(sources_text(p.at_peak, p.target, p.peak_instant, p.sources));
   bar_->show_memory(p.at_peak, p.capacity, stale ? 0.45 : 1);
 }

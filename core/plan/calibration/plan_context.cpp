@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/calibration/plan_context.h"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -17,7 +18,22 @@ PlanContext PlanContext::load(const std::filesystem::path& folder, const std::fi
   } catch (const Error& error) {
     context.uncalibrated = error.problem();
   }
+  context.processors = read_machine_rates(folder / "processors.json");
+  try {
+    if (const auto own = user_folder / kMachineRatesFile; !user_folder.empty() && path_exists(own))
+      context.machines = read_machine_rates(own);
+  } catch (const Error& error) {
+    context.unrated = error.problem();
+  }
   return context;
+}
+
+RatesInForce rates_of(const PlanContext& context, const Processor& processor) {
+  if (context.unrated) throw Error(*context.unrated);
+  const MachineRates* found = rates_of(context.machines, context.processors, processor);
+  const bool own =
+      std::any_of(context.machines.begin(), context.machines.end(), [&](const auto& r) { return &r == found; });
+  return {found, own ? RatesOrigin::measured : RatesOrigin::shipped};
 }
 
 const Calibration& calibration_of(const PlanContext& context) {

@@ -8,13 +8,16 @@
 
 #include "core/hardware/catalogue.h"
 #include "core/plan/calibration/calibrate.h"
+#include "core/plan/calibration/machine_rates.h"
 
 namespace mw::plan {
 
 struct PlanContext {
   hardware::Catalogue catalogue;
-  Calibration calibration{};              // without factors if there is no file
-  std::optional<Problem> uncalibrated{};  // why the calibration could not be read; see calibration_of()
+  Calibration calibration{};                           // without factors if there is no file
+  std::optional<Problem> uncalibrated{};               // why the calibration could not be read; see calibration_of()
+  std::vector<MachineRates> machines{}, processors{};  // measured on this machine; shipped, by instructions
+  std::optional<Problem> unrated{};                    // why `machines` could not be read; see rates_of()
 
   // Reads the shipped `folder`, then what `user_folder` adds (Catalogue::load()). A calibration that cannot be read
   // does not prevent loading: prices and targets stay known.
@@ -23,6 +26,14 @@ struct PlanContext {
 
 // Throws Error CALIBRATION if it could not be read: a plan without it would look calibrated.
 const Calibration& calibration_of(const PlanContext& context);
+
+// The rates of a processor for plans of the engine, and whether they were measured on it. Throws Error if the user's
+// file could not be read.
+struct RatesInForce {
+  const MachineRates* rates = nullptr;  // of the context
+  RatesOrigin origin = RatesOrigin::shipped;
+};
+RatesInForce rates_of(const PlanContext& context, const Processor& processor);
 
 using PlanContextPtr = std::shared_ptr<const PlanContext>;
 // The context in force, loaded when it is first needed. Throws the errors of PlanContext::load(). Called on any thread.

@@ -48,6 +48,8 @@ struct TrainWork {
   Offload offload = Offload::none;
   int loss_chunk = 0;    // rows of logits at once on a device; 0: all
   bool dropout = false;  // of the adapters
+  double loss_share =
+      1;  // of the tokens whose logits are computed; below 1 only where the engine runs and has the data
 };
 struct ForwardWork {
   std::int64_t batch = 1;

@@ -50,6 +50,7 @@ StackProfile stack_profile(Stack stack, model::Family family) {
   switch (stack) {
     case Stack::engine:
       h.adapters = h.gradients = h.moments = DType::f32;
+      h.recomputes_logits = false;
       h.source = "this program's own engine: core/plan/memory/memory.h has its exact memory";
       return h;
     case Stack::tunix:

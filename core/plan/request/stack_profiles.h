@@ -42,7 +42,8 @@ struct StackProfile {
   DType scores = DType::bf16;      // type of materialised scores kept for a compiled backward
   DType adapters = DType::bf16, gradients = DType::bf16, moments = DType::f32;
   DType full_weights = DType::bf16;  // as stored in full training
-  bool master_weights = false;       // f32 copies of the weights
+  bool recomputes_logits = true;  // of a loss in chunks, in the backward; the engine takes both passes chunk by chunk
+  bool master_weights = false;    // f32 copies of the weights
   OptimizerState optimizer = OptimizerState::beside_weights;
   bool static_shapes = false;  // XLA: every row is padded to data.max_len
   // Options that the stack documents; check_request() refuses the rest.

@@ -533,10 +533,11 @@ void add_training(const LocalModel& model, double slowest, Builder& b) {
   const Request& r = *model.request;
   const double micro = std::max(1, r.train.accumulation);
   const Pass pass{.tokens = rows_on_device(model, r.train.batch) * slowest, .len = slowest, .times = micro};
-  b.forward(Phase::forward, pass, pass.tokens);
-  if (r.train.loss_chunk > 0) b.logits(Phase::remat, pass.tokens, 1, 0, micro);
+  const double with_loss = pass.tokens * r.train.loss_share;
+  b.forward(Phase::forward, pass, with_loss);
+  if (r.train.loss_chunk > 0 && r.profile.recomputes_logits) b.logits(Phase::remat, with_loss, 1, 0, micro);
   const bool full = r.method == model::TrainMethod::full;
-  b.logits(Phase::backward, pass.tokens, full ? 2 : 1, 0.5, micro);
+  b.logits(Phase::backward, with_loss, full ? 2 : 1, 0.5, micro);
   b.altup(Phase::backward, pass, full ? 4 : 1);  // adapters need the gradient of the joined streams only
   for (const LayerKind& k : model.kinds) {
     if (r.train.remat != model::Remat::none) b.layers(Phase::remat, k, pass, 1, 0);

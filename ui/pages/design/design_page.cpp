@@ -423,7 +423,7 @@ void DesignPage::update_all() {
   times.is_outdated = dimmed_;
   time_->setFixedHeight(bars_height(times.bars.size()));
   time_->set_bars(std::move(times));
-  time_->setVisible(views::speed_known(*shown_));
+  time_->show();
   alternatives_->set_searchable(!views::is_here(*shown_));
   const std::vector<views::PlanLine> lines = views::plan_lines(*shown_);
   show_change(lines);

@@ -91,9 +91,11 @@ QString peak_text(const jobs::MachineBenchmark& b) {
 
 }  // namespace
 
-BenchmarkDialog::BenchmarkDialog(std::filesystem::path runs_folder, QWidget* parent)
+BenchmarkDialog::BenchmarkDialog(std::filesystem::path runs_folder, std::filesystem::path hardware_folder,
+                                 QWidget* parent)
     : TaskDialog(tr("Benchmark This Machine"), u"benchmark"_s, kBenchmarkWidth, parent),
       runs_folder_(std::move(runs_folder)),
+      hardware_folder_(std::move(hardware_folder)),
       model_(new QComboBox(this)),
       length_(new QComboBox(this)),
       figures_(benchmark_columns()) {
@@ -150,7 +152,8 @@ void BenchmarkDialog::begin() {
   figures_.set_rows({});
   result_->show_text({});
   task_.start([model = ss(model_->currentData().toString()), length = length_->currentData().value<BenchmarkLength>(),
-               folder = runs_folder_](const ReportProgress& report, const std::stop_token& stop) {
+               folder = runs_folder_,
+               rates = hardware_folder_](const ReportProgress& report, const std::stop_token& stop) {
     const jobs::MachineBenchmarkRequest request = jobs::benchmark_request(model, length);
     store::Store store(folder);  // before the measurement, so that an error costs no time
     jobs::MachineBenchmark benchmark = jobs::measure_machine(
@@ -159,7 +162,7 @@ void BenchmarkDialog::begin() {
           report({p.part, p.done, p.total});
         },
         stop);
-    const store::RunId run = jobs::save_benchmark(store, request, benchmark);
+    const store::RunId run = jobs::save_benchmark(store, request, benchmark, rates);
     return Outcome{std::move(benchmark), run};
   });
 }

@@ -15,7 +15,8 @@ namespace mw::ui {
 class BenchmarkDialog : public TaskDialog {
   Q_OBJECT
  public:
-  explicit BenchmarkDialog(std::filesystem::path runs_folder, QWidget* parent = nullptr);
+  // Keeps the rates in `hardware_folder` of the user, for plans of this machine; empty: does not.
+  BenchmarkDialog(std::filesystem::path runs_folder, std::filesystem::path hardware_folder, QWidget* parent = nullptr);
   // `model`: the folder of the experiment's checkpoint, offered beside the built-in shapes; may be empty.
   void open_with(const std::filesystem::path& model);
   BackgroundWork& task() { return task_; }
@@ -38,7 +39,7 @@ class BenchmarkDialog : public TaskDialog {
     jobs::MachineBenchmark benchmark;
     store::RunId run;
   };
-  std::filesystem::path runs_folder_;
+  std::filesystem::path runs_folder_, hardware_folder_;
   QComboBox *model_, *length_;
   TableModel<jobs::BenchmarkFigure> figures_;
   QTableView* table_;

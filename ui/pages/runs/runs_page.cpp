@@ -61,10 +61,12 @@ class MoveRuns : public QUndoCommand {
   store::Trash to_;
 };
 
-RunsPage::RunsPage(const std::filesystem::path& runs_folder, plan::LoadContext context, QWidget* parent)
+RunsPage::RunsPage(const std::filesystem::path& runs_folder, plan::LoadContext context,
+                   std::filesystem::path hardware_folder, QWidget* parent)
     : QWidget(parent),
       folder_(runs_folder),
       context_(context),
+      hardware_folder_(std::move(hardware_folder)),
       model_(new RunsModel(runs_folder, std::move(context), this)),
       proxy_(new RunsFilter(this)),
       preview_(new RunPreview(this)),
@@ -162,7 +164,7 @@ void RunsPage::register_actions(Workspace& workspace) {
 
 void RunsPage::show_benchmark(const Document& document) {
   if (!benchmark_) {
-    benchmark_ = new BenchmarkDialog(folder_, this);
+    benchmark_ = new BenchmarkDialog(folder_, hardware_folder_, this);
     connect(benchmark_, &BenchmarkDialog::saved, this, [this](const QString& run) {
       refresh();
       select(ss(run));

@@ -28,8 +28,9 @@ namespace mw::ui {
 class RunsPage : public QWidget, public WindowPage {
   Q_OBJECT
  public:
+  // `hardware_folder`: of the user, for the rates of a benchmark; empty: none.
   explicit RunsPage(const std::filesystem::path& runs_folder, plan::LoadContext context = {},
-                    QWidget* parent = nullptr);
+                    std::filesystem::path hardware_folder = {}, QWidget* parent = nullptr);
   void attach(Workspace& workspace) override;
   void show_frame() override;  // reads the store again every second or so
   void restyle() override {
@@ -100,6 +101,7 @@ class RunsPage : public QWidget, public WindowPage {
 
   std::filesystem::path folder_;
   plan::LoadContext context_;
+  std::filesystem::path hardware_folder_;
   AccuracyDialog* accuracy_ = nullptr;
   BenchmarkDialog* benchmark_ = nullptr;
   BackgroundTask<Imported> importing_;

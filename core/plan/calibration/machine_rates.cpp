@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/calibration/machine_rates.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/files.h"
+#include "core/base/json_row.h"
+#include "core/model/catalogue.h"
+#include "core/plan/time/serve_step.h"
+#include "core/plan/time/step_time.h"
+
+namespace mw::plan {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int kSchema = 1;
+constexpr double kMeasuredSpread = 1.15, kShippedSpread = 2.5;
+constexpr int kRank = 16;  // of the benchmark's LoRA step
+
+template <class E>
+E choice(JsonRow& row, const std::string& key) {
+  const std::string text = row.text(key);
+  std::string all;
+  for (const E value : all_values<E>()) {
+    if (to_string(value) == text) return value;
+    all += (all.empty() ? "" : ", ") + std::string(to_string(value));
+  }
+  row.bad(key, "unknown value", text, all);
+}
+
+MachineFigure read_figure(const Json& json, RowLocation at) {
+  JsonRow row(json, std::move(at));
+  MachineFigure f;
+  f.work = choice<MachineWork>(row, "work");
+  f.weights = choice<DType>(row, "weights");
+  f.rows = row.whole("rows", 1, 1, 1 << 20);
+  f.len = row.whole("len", 1, 1, 1 << 20);
+  f.seconds = row.number("seconds");
+  row.finish();
+  return f;
+}
+
+MachineRates read_rates(const Json& json, RowLocation at) {
+  JsonRow row(json, std::move(at));
+  MachineRates r;
+  r.processor = row.text_or("processor", "");
+  r.instructions = row.text("instructions");
+  r.model = row.text("model");
+  model::catalogue_config(r.model);  // throws for an unknown one
+  r.threads = row.whole("threads", 1, 1, 4096);
+  r.date = row.text("date");
+  r.source = row.text("source");
+  r.f32_flops = row.number("f32_flops");
+  r.bf16_flops = row.number_or("bf16_flops", 0);
+  r.read_bytes = row.number("read_bytes_per_s");
+  const RowLocation inside = row.inside("figures");
+  for (const Json& figure : row.list("figures")) r.figures.push_back(read_figure(figure, inside));
+  row.finish();
+  return r;
+}
+
+// The request of the benchmark's work on the machine of `request`.
+Request benchmark_request(const MachineRates& rates, DType weights, const Request& request) {
+  Request r;
+  r.model = model::catalogue_config(rates.model);
+  r.target = request.target;
+  r.target.chip.devices_per_chip = 1;
+  set_stack(r, Stack::engine);
+  set_weights(r, weights);
+  r.efficiencies = request.efficiencies;
+  r.mesh.axes = {{"fsdp", 1}, {"tp", 1}};
+  r.rank = kRank;
+  r.alpha = 2 * kRank;
+  using model::Role;
+  r.targets = {Role::q_proj, Role::k_proj, Role::v_proj, Role::o_proj, Role::gate_proj, Role::up_proj, Role::down_proj};
+  return r;
+}
+
+// The value between `low` and `high` with which the figure takes the measured seconds, else the nearer limit.
+double solved(const MachineFigure& f, Request r, Efficiency Efficiencies::*member, double low, double high) {
+  const auto seconds = [&](double value) {
+    (r.efficiencies.*member).value = value;
+    return planned_seconds(f, r);
+  };
+  const bool slower_with_more = seconds(high) > seconds(low);
+  for (int i = 0; i < 18; ++i) {
+    const double middle = std::sqrt(low * high);
+    ((seconds(middle) > f.seconds) == slower_with_more ? high : low) = middle;
+  }
+  return std::sqrt(low * high);
+}
+
+const MachineFigure* figure_of(const MachineRates& rates, MachineWork work, DType weights, bool many_rows) {
+  const auto best = [&](DType type) {
+    const MachineFigure* found = nullptr;
+    for (const MachineFigure& f : rates.figures)
+      if (f.work == work && f.weights == type && (!found || (f.rows > found->rows) == many_rows)) found = &f;
+    return found;
+  };
+  for (const DType type : {weights, DType::bf16, DType::f32})
+    if (const MachineFigure* found = best(type)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
+double planned_seconds(const MachineFigure& f, Request r) {
+  if (f.work == MachineWork::train) {
+    r.work = Work::train;
+    r.lengths = {.max_len = f.len, .count = f.rows, .rows = RowLayout::padded};
+    r.train = {.batch = f.rows, .steps = 1};
+    return train_time(local_model(r, mesh::ShardingUse::training)).seconds.value;
+  }
+  r.work = Work::serve;
+  r.targets.clear();
+  const double tokens = 1.0 * f.rows * f.len, pairs = tokens * (f.len + 1) / 2;
+  const ServeStepModel model(r);
+  return f.work == MachineWork::decode
+             ? model.seconds({.decoding = f.rows, .read_tokens = tokens, .read_window_tokens = tokens})
+             : model.seconds({.prefill_tokens = static_cast<int>(tokens),
+                              .prefilling = f.rows,
+                              .prefill_pairs = pairs,
+                              .prefill_window_pairs = pairs});
+}
+
+std::vector<MachineRates> read_machine_rates(const fs::path& file) {
+  const Json document = read_json(file);
+  const Sources sources = read_sources(document, file.string());
+  const Json& rows = member(document, "machines", file.string());
+  if (!rows.is_array())
+    throw Error({.id = "HARDWARE-FILE",
+                 .message = "the value is not a list of rows",
+                 .file = file.string(),
+                 .place = "machines"});
+  std::vector<MachineRates> all;
+  for (size_t i = 0; i < rows.size(); ++i)
+    all.push_back(read_rates(
+        rows[i], RowLocation{sources, file.string(), "machines[" + std::to_string(i) + "]", "HARDWARE-ROW"}));
+  return all;
+}
+
+Json to_json(const MachineRates& rates) {
+  Json figures = Json::array();
+  for (const MachineFigure& f : rates.figures)
+    figures.push_back({{"work", to_string(f.work)},
+                       {"weights", to_string(f.weights)},
+                       {"rows", f.rows},
+                       {"len", f.len},
+                       {"seconds", f.seconds}});
+  Json out{{"instructions", rates.instructions},
+           {"model", rates.model},
+           {"threads", rates.threads},
+           {"date", rates.date},
+           {"source", rates.source},
+           {"f32_flops", rates.f32_flops},
+           {"read_bytes_per_s", rates.read_bytes},
+           {"figures", std::move(figures)}};
+  if (!rates.processor.empty()) out["processor"] = rates.processor;
+  if (rates.bf16_flops > 0) out["bf16_flops"] = rates.bf16_flops;
+  return out;
+}
+
+void save_machine_rates(const fs::path& user_folder, const MachineRates& rates) {
+  const fs::path file = user_folder / kMachineRatesFile;
+  Json machines = Json::array({to_json(rates)});
+  if (path_exists(file))
+    for (const MachineRates& other : read_machine_rates(file))
+      if (other.processor != rates.processor || other.instructions != rates.instructions ||
+          other.threads != rates.threads)
+        machines.push_back(to_json(other));
+  make_folders(user_folder);
+  write_file_atomically(file, Json{{"schema", kSchema}, {"machines", std::move(machines)}}.dump(1) + "\n");
+}
+
+const MachineRates* rates_of(const std::vector<MachineRates>& own, const std::vector<MachineRates>& shipped,
+                             const Processor& processor) {
+  const MachineRates* best = nullptr;
+  const auto apart = [&](const MachineRates& r) { return std::abs(std::log2(1.0 * r.threads / processor.threads)); };
+  for (const MachineRates& r : own)
+    if (r.processor == processor.model && r.instructions == processor.instructions &&
+        (!best || apart(r) < apart(*best)))
+      best = &r;
+  if (best) return best;
+  for (const MachineRates& r : shipped)
+    if (r.instructions == processor.instructions) return &r;
+  return shipped.empty() ? nullptr : &shipped.front();
+}
+
+void apply(const MachineRates& rates, RatesOrigin origin, double threads, Request& request) {
+  const bool measured = origin == RatesOrigin::measured;
+  const double spread = measured && threads == rates.threads ? kMeasuredSpread : kShippedSpread;
+  const double scale = threads / rates.threads;
+  const std::string source = (measured ? "measured here by bench, " + rates.source : rates.source) + ", " + rates.date +
+                             ", " + std::to_string(rates.threads) + " threads" +
+                             (spread == kMeasuredSpread ? "" : "; measure with `meshwright bench --save`");
+  const DType products = request.weights == DType::f32 ? DType::f32 : DType::bf16;
+  hardware::Chip& chip = request.target.chip;
+  const double flops = products == DType::f32 ? rates.f32_flops : std::max(rates.f32_flops, rates.bf16_flops);
+  using hardware::Provenance;
+  // The interval is that of the efficiencies; the peaks are those that they are shares of.
+  chip.bf16_flops = {flops, flops, flops, Provenance::measured, source};
+  chip.f32_flops = {rates.f32_flops, rates.f32_flops, rates.f32_flops, Provenance::measured, source};
+  chip.memory_bandwidth = {rates.read_bytes, rates.read_bytes, rates.read_bytes, Provenance::measured, source};
+  // The measured seconds contain every fixed cost.
+  for (Efficiency Efficiencies::*member :
+       {&Efficiencies::kernel_s, &Efficiencies::step_s, &Efficiencies::layer_s, &Efficiencies::prompt_layer_s})
+    request.efficiencies.*member = {0, 0, 0, Origin::measured, source};
+  Request bench = benchmark_request(rates, request.weights, request);
+  const auto set = [&](Efficiency Efficiencies::*member, double value) {
+    const Origin known = measured ? Origin::measured : Origin::transferred;
+    request.efficiencies.*member = {value, value / spread, value * spread, known, source};
+    bench.efficiencies.*member = request.efficiencies.*member;
+  };
+  if (request.work == Work::train) {
+    if (const MachineFigure* f = figure_of(rates, MachineWork::train, request.weights, true))
+      set(&Efficiencies::matmul, solved(*f, bench, &Efficiencies::matmul, 1e-3, 1.5));
+  } else {
+    if (const MachineFigure* f = figure_of(rates, MachineWork::prefill, request.weights, true))
+      set(&Efficiencies::matmul, solved(*f, bench, &Efficiencies::matmul, 1e-3, 1.5));
+    const MachineFigure *one = figure_of(rates, MachineWork::decode, request.weights, false),
+                        *many = figure_of(rates, MachineWork::decode, request.weights, true);
+    set(&Efficiencies::sequence_s, 0);
+    for (int i = 0; i < 4 && one; ++i) {  // each depends on the other
+      set(&Efficiencies::memory, solved(*one, bench, &Efficiencies::memory, 1e-3, 4));
+      if (many->rows > one->rows)
+        set(&Efficiencies::sequence_s, solved(*many, bench, &Efficiencies::sequence_s, 1e-7, 10));
+    }
+  }
+  // Threads of the run instead of those that were measured; reads of memory gain less, which the interval holds.
+  for (hardware::Figure* peak : {&chip.bf16_flops, &chip.f32_flops, &chip.memory_bandwidth})
+    for (double* value : {&peak->value, &peak->low, &peak->high}) *value *= scale;
+}
+
+}  // namespace mw::plan
