@@ -110,9 +110,8 @@ class ProblemsTest : public test::WindowFixture {
     window_->raise_panel(u"problems"_s);
     window_->problems_panel().choose(row_of("MEMORY"));
     QVERIFY(!window_->problems_panel().fix_buttons().empty());
-    QVERIFY2(window_->problems_panel().fix_buttons().front()->text().contains(u"slower"_s) ||
-                 window_->problems_panel().fix_buttons().front()->text().contains(u"as fast"_s),
-             qPrintable(window_->problems_panel().fix_buttons().front()->text()));
+    const QString fix = window_->problems_panel().fix_buttons().front()->text();
+    QVERIFY2(fix.contains(u"slower"_s) || fix.contains(u"as fast"_s) || fix.contains(u"less time"_s), qPrintable(fix));
     QTest::mouseClick(window_->problems_panel().fix_buttons().front(), Qt::LeftButton);
     QTRY_VERIFY(row_of("MEMORY") < 0);
   }

@@ -6,6 +6,7 @@
 
 #include "core/base/files.h"
 #include "core/base/json_row.h"
+#include "core/base/units.h"
 #include "core/model/catalogue.h"
 #include "core/plan/time/serve_step.h"
 #include "core/plan/time/step_time.h"
@@ -193,7 +194,9 @@ void apply(const MachineRates& rates, RatesOrigin origin, double threads, Reques
   const double scale = threads / rates.threads;
   const std::string source = (measured ? "measured here by bench, " + rates.source : rates.source) + ", " + rates.date +
                              ", " + std::to_string(rates.threads) + " threads" +
-                             (spread == kMeasuredSpread ? "" : "; measure with `meshwright bench --save`");
+                             (!measured                   ? "; measure with `meshwright bench --save`"
+                              : spread == kMeasuredSpread ? ""
+                                                          : "; scaled to " + number_text(threads, 2) + " a device");
   const DType products = request.weights == DType::f32 ? DType::f32 : DType::bf16;
   hardware::Chip& chip = request.target.chip;
   const double flops = products == DType::f32 ? rates.f32_flops : std::max(rates.f32_flops, rates.bf16_flops);
@@ -202,9 +205,9 @@ void apply(const MachineRates& rates, RatesOrigin origin, double threads, Reques
   chip.bf16_flops = {flops, flops, flops, Provenance::measured, source};
   chip.f32_flops = {rates.f32_flops, rates.f32_flops, rates.f32_flops, Provenance::measured, source};
   chip.memory_bandwidth = {rates.read_bytes, rates.read_bytes, rates.read_bytes, Provenance::measured, source};
-  // The measured seconds contain every fixed cost.
-  for (Efficiency Efficiencies::*member :
-       {&Efficiencies::kernel_s, &Efficiencies::step_s, &Efficiencies::layer_s, &Efficiencies::prompt_layer_s})
+  // The measured seconds contain every fixed cost, and nothing is compiled.
+  for (Efficiency Efficiencies::*member : {&Efficiencies::kernel_s, &Efficiencies::step_s, &Efficiencies::layer_s,
+                                           &Efficiencies::prompt_layer_s, &Efficiencies::compile_s})
     request.efficiencies.*member = {0, 0, 0, Origin::measured, source};
   Request bench = benchmark_request(rates, request.weights, request);
   const auto set = [&](Efficiency Efficiencies::*member, double value) {
