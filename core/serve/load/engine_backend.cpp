@@ -158,6 +158,7 @@ class LoopBackend : public LoadBackend {
     result.duration_s = std::max(0.0, last - first);
     result.timeline = loop_.take_timeline();
     for (formats::LoadSample& sample : result.timeline) sample.time_s -= driver.start_s();
+    std::erase_if(result.timeline, [](const auto& sample) { return sample.time_s < 0; });  // of the last warm-up
     const SchedulerState after = loop_.state().scheduler;
     if (after.prompt_tokens > before.prompt_tokens)
       result.prefix_hits = static_cast<double>(after.cached_tokens - before.cached_tokens) /
