@@ -112,8 +112,21 @@ Texts measurements_seeds() {
   return seeds;
 }
 
+// Also the rates of a machine, and plans with them.
 void calibration(std::string_view bytes) {
   static const Scratch scratch;
+  if (bytes.find("machines") != std::string_view::npos) {
+    for (const plan::MachineRates& rates : plan::read_machine_rates(scratch.put("machine.json", bytes)))
+      for (const plan::Work work : {plan::Work::train, plan::Work::serve}) {
+        plan::Request r;
+        r.target = test::context().catalogue.target("cpu");
+        r.work = work;
+        plan::set_stack(r, model::Stack::engine);
+        plan::apply(rates, plan::RatesOrigin::measured, 1, r);
+        plan::to_json(rates).dump();
+      }
+    return;
+  }
   plan::to_json(plan::read_calibration(scratch.put("calibration.json", bytes))).dump();
 }
 Texts calibration_seeds() {
@@ -121,7 +134,9 @@ Texts calibration_seeds() {
   Json first = Json::array();
   for (const Json& factor : shipped["factors"])
     if (first.size() < 3) first.push_back(factor);
-  return {Json{{"schema", 1}, {"date", "2026"}, {"source", "x"}, {"by", "you"}, {"factors", first}}.dump()};
+  const Json machines = Json::array({plan::to_json(test::context().processors.front())});
+  return {Json{{"schema", 1}, {"date", "2026"}, {"source", "x"}, {"by", "you"}, {"factors", first}}.dump(),
+          Json{{"schema", 1}, {"machines", machines}}.dump()};
 }
 
 // The shipped file reduced to the rows of this chip.

@@ -119,7 +119,7 @@ double planned_seconds(const MachineFigure& f, Request r) {
   const ServeStepModel model(r);
   return f.work == MachineWork::decode
              ? model.seconds({.decoding = f.rows, .read_tokens = tokens, .read_window_tokens = tokens})
-             : model.seconds({.prefill_tokens = static_cast<int>(tokens),
+             : model.seconds({.prefill_tokens = static_cast<std::int64_t>(tokens),
                               .prefilling = f.rows,
                               .prefill_pairs = pairs,
                               .prefill_window_pairs = pairs});
