@@ -30,7 +30,10 @@ int run_bench(const CommonOptions& common, const BenchOptions& options) {
   const jobs::MachineBenchmarkRequest request = jobs::benchmark_request(
       options.model, options.quick ? jobs::BenchmarkLength::quick : jobs::BenchmarkLength::full, options.threads);
   std::optional<store::Store> store;
-  if (options.save) store.emplace(common.runs_folder);  // before the measurement, so that an error costs no time
+  if (options.save) {  // before the measurement, so that an error costs no time
+    store.emplace(common.runs_folder);
+    plan::own_machine_rates(user_hardware_folder());
+  }
   ProgressLine line;
   const jobs::MachineBenchmark benchmark = jobs::measure_machine(
       request,

@@ -141,6 +141,11 @@ std::vector<MachineRates> read_machine_rates(const fs::path& file) {
   return all;
 }
 
+std::vector<MachineRates> own_machine_rates(const fs::path& user_folder) {
+  const fs::path file = user_folder / kMachineRatesFile;
+  return !user_folder.empty() && path_exists(file) ? read_machine_rates(file) : std::vector<MachineRates>();
+}
+
 Json to_json(const MachineRates& rates) {
   Json figures = Json::array();
   for (const MachineFigure& f : rates.figures)
@@ -165,11 +170,10 @@ Json to_json(const MachineRates& rates) {
 void save_machine_rates(const fs::path& user_folder, const MachineRates& rates) {
   const fs::path file = user_folder / kMachineRatesFile;
   Json machines = Json::array({to_json(rates)});
-  if (path_exists(file))
-    for (const MachineRates& other : read_machine_rates(file))
-      if (other.processor != rates.processor || other.instructions != rates.instructions ||
-          other.threads != rates.threads)
-        machines.push_back(to_json(other));
+  for (const MachineRates& other : own_machine_rates(user_folder))
+    if (other.processor != rates.processor || other.instructions != rates.instructions ||
+        other.threads != rates.threads)
+      machines.push_back(to_json(other));
   make_folders(user_folder);
   write_file_atomically(file, Json{{"schema", kSchema}, {"machines", std::move(machines)}}.dump(1) + "\n");
 }

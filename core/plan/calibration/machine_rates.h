@@ -40,8 +40,10 @@ struct Processor {
 inline constexpr const char* kMachineRatesFile = "machine.json";  // in the user's hardware folder
 // Throws Error HARDWARE-ROW or HARDWARE-FILE with file, row and key.
 std::vector<MachineRates> read_machine_rates(const std::filesystem::path& file);
+std::vector<MachineRates> own_machine_rates(const std::filesystem::path& user_folder);  // none without the file
 Json to_json(const MachineRates& rates);
-// Replaces the rates of the same processor, instructions and threads in the user's file, and keeps the others.
+// Replaces the rates of the same processor, instructions and threads in the user's file, and keeps the others. Throws
+// if the file cannot be read: read it before a measurement, whose time would be lost.
 void save_machine_rates(const std::filesystem::path& user_folder, const MachineRates& rates);
 
 // The rates to predict with: measured on this processor, of the nearest number of threads; else those of `shipped` for

@@ -20,8 +20,7 @@ PlanContext PlanContext::load(const std::filesystem::path& folder, const std::fi
   }
   context.processors = read_machine_rates(folder / "processors.json");
   try {
-    if (const auto own = user_folder / kMachineRatesFile; !user_folder.empty() && path_exists(own))
-      context.machines = read_machine_rates(own);
+    context.machines = own_machine_rates(user_folder);
   } catch (const Error& error) {
     context.unrated = error.problem();
   }

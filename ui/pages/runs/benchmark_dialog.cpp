@@ -156,6 +156,7 @@ void BenchmarkDialog::begin() {
                rates = hardware_folder_](const ReportProgress& report, const std::stop_token& stop) {
     const jobs::MachineBenchmarkRequest request = jobs::benchmark_request(model, length);
     store::Store store(folder);  // before the measurement, so that an error costs no time
+    plan::own_machine_rates(rates);
     jobs::MachineBenchmark benchmark = jobs::measure_machine(
         request,
         [&](const jobs::BenchmarkProgress& p) {
