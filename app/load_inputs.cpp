@@ -67,7 +67,7 @@ fs::path user_hardware_folder() {
 
 plan::PlanContext load_context() {
   auto context = plan::PlanContext::load(resources_folder() / "hardware", user_hardware_folder());
-  for (const Problem& problem : context.catalogue.problems()) print_error("%s\n", to_text(problem).c_str());
+  for (const Problem& problem : context.problems()) print_error("%s\n", to_text(problem).c_str());
   return context;
 }
 

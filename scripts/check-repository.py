@@ -291,7 +291,7 @@ def check_texts(repository: Repository) -> Iterator[Finding]:
                 yield Finding("text", f"{file}: adds a translated text to another; translate the whole with arguments")
 
 
-# A document keeps the values that were read from it; whoever binds it again reads it twice.
+# An Experiment keeps the values that were read from its document; another bind() would read them twice.
 def check_binding(repository: Repository) -> Iterator[Finding]:
     for file in repository.code:
         if file.parts[0] in ("core", "app", "ui") and file.parts[:2] != ("core", "experiment"):

@@ -110,7 +110,7 @@ Predictor::Result Predictor::design(const Request& request) {
       if (result.last) result.problems.push_back(error.problem());  // on this machine the prediction reports it
       result.diagnostics = planning::diagnose(request.experiment, *context).beyond_the_document();
     }
-    for (const Problem& p : context->catalogue.problems()) result.problems.push_back(p);
+    for (const Problem& p : context->problems()) result.problems.push_back(p);
   } catch (const Error& error) {
     result.problems.push_back(error.problem());
   } catch (const std::exception& error) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What all plans of the window are made of beside the document: chips, prices and calibration. Read at the first plan,
+// The inputs of all plans of the window besides the document: chips, prices and calibration. Read at the first plan,
 // and again after a file of the user's folder has changed. GUI thread, except that loader() is called on any.
 #pragma once
 #include <QFileSystemWatcher>

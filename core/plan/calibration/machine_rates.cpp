@@ -61,14 +61,22 @@ MachineRates read_rates(const Json& json, RowLocation at) {
   return r;
 }
 
-// The request of the benchmark's work on the machine of `request`.
-Request benchmark_request(const MachineRates& rates, DType weights, const Request& request) {
+// FLOP/s of products with these weights: of bf16 and int8 in the faster of both ways.
+hardware::Figure peak_of(const MachineRates& rates, DType weights, const std::string& source) {
+  const double flops = weights == DType::f32 ? rates.f32_flops : std::max(rates.f32_flops, rates.bf16_flops);
+  return {flops, flops, flops, hardware::Provenance::measured, source};
+}
+
+// The request of the benchmark's work on the machine of `request`, with the weights of a figure: one that was measured
+// with other weights than the request's gives shares of its own peak.
+Request benchmark_request(const MachineRates& rates, const MachineFigure& figure, const Request& request) {
   Request r;
   r.model = model::catalogue_config(rates.model);
   r.target = request.target;
   r.target.chip.devices_per_chip = 1;
+  r.target.chip.bf16_flops = peak_of(rates, figure.weights, request.target.chip.bf16_flops.source);
   set_stack(r, Stack::engine);
-  set_weights(r, weights);
+  set_weights(r, figure.weights);
   r.efficiencies = request.efficiencies;
   r.mesh.axes = {{"fsdp", 1}, {"tp", 1}};
   r.rank = kRank;
@@ -187,9 +195,15 @@ const MachineRates* rates_of(const std::vector<MachineRates>& own, const std::ve
         (!best || apart(r) < apart(*best)))
       best = &r;
   if (best) return best;
-  for (const MachineRates& r : shipped)
-    if (r.instructions == processor.instructions) return &r;
-  return shipped.empty() ? nullptr : &shipped.front();
+  static constexpr std::string_view kAscending[] = {"avx2",        "avx_vnni",    "avx512",
+                                                    "avx512_vnni", "avx512_bf16", "amx"};  // engine::Cpu
+  const auto place = [](std::string_view name) {
+    return std::find(std::begin(kAscending), std::end(kAscending), name);
+  };
+  const auto wanted = place(processor.instructions);
+  for (const MachineRates& r : shipped)  // ascending
+    if (!best || (wanted != std::end(kAscending) && place(r.instructions) <= wanted)) best = &r;
+  return best;
 }
 
 void apply(const MachineRates& rates, RatesOrigin origin, double threads, Request& request) {
@@ -201,37 +215,35 @@ void apply(const MachineRates& rates, RatesOrigin origin, double threads, Reques
                              (!measured                   ? "; measure with `meshwright bench --save`"
                               : spread == kMeasuredSpread ? ""
                                                           : "; scaled to " + number_text(threads, 2) + " a device");
-  const DType products = request.weights == DType::f32 ? DType::f32 : DType::bf16;
-  hardware::Chip& chip = request.target.chip;
-  const double flops = products == DType::f32 ? rates.f32_flops : std::max(rates.f32_flops, rates.bf16_flops);
-  using hardware::Provenance;
   // The interval is that of the efficiencies; the peaks are those that they are shares of.
-  chip.bf16_flops = {flops, flops, flops, Provenance::measured, source};
-  chip.f32_flops = {rates.f32_flops, rates.f32_flops, rates.f32_flops, Provenance::measured, source};
-  chip.memory_bandwidth = {rates.read_bytes, rates.read_bytes, rates.read_bytes, Provenance::measured, source};
+  hardware::Chip& chip = request.target.chip;
+  chip.bf16_flops = peak_of(rates, request.weights, source);
+  chip.f32_flops = peak_of(rates, DType::f32, source);
+  chip.memory_bandwidth = {rates.read_bytes, rates.read_bytes, rates.read_bytes, hardware::Provenance::measured,
+                           source};
   // The measured seconds contain every fixed cost, and nothing is compiled.
   for (Efficiency Efficiencies::*member : {&Efficiencies::kernel_s, &Efficiencies::step_s, &Efficiencies::layer_s,
                                            &Efficiencies::prompt_layer_s, &Efficiencies::compile_s})
     request.efficiencies.*member = {0, 0, 0, Origin::measured, source};
-  Request bench = benchmark_request(rates, request.weights, request);
   const auto set = [&](Efficiency Efficiencies::*member, double value) {
     const Origin known = measured ? Origin::measured : Origin::transferred;
     request.efficiencies.*member = {value, value / spread, value * spread, known, source};
-    bench.efficiencies.*member = request.efficiencies.*member;
+  };
+  const auto solve = [&](const MachineFigure& f, Efficiency Efficiencies::*member, double low, double high) {
+    set(member, solved(f, benchmark_request(rates, f, request), member, low, high));
   };
   if (request.work == Work::train) {
     if (const MachineFigure* f = figure_of(rates, MachineWork::train, request.weights, true))
-      set(&Efficiencies::matmul, solved(*f, bench, &Efficiencies::matmul, 1e-3, 1.5));
+      solve(*f, &Efficiencies::matmul, 1e-3, 1.5);
   } else {
     if (const MachineFigure* f = figure_of(rates, MachineWork::prefill, request.weights, true))
-      set(&Efficiencies::matmul, solved(*f, bench, &Efficiencies::matmul, 1e-3, 1.5));
+      solve(*f, &Efficiencies::matmul, 1e-3, 1.5);
     const MachineFigure *one = figure_of(rates, MachineWork::decode, request.weights, false),
                         *many = figure_of(rates, MachineWork::decode, request.weights, true);
     set(&Efficiencies::sequence_s, 0);
     for (int i = 0; i < 4 && one; ++i) {  // each depends on the other
-      set(&Efficiencies::memory, solved(*one, bench, &Efficiencies::memory, 1e-3, 4));
-      if (many->rows > one->rows)
-        set(&Efficiencies::sequence_s, solved(*many, bench, &Efficiencies::sequence_s, 1e-7, 10));
+      solve(*one, &Efficiencies::memory, 1e-3, 4);
+      if (many->rows > one->rows) solve(*many, &Efficiencies::sequence_s, 1e-7, 10);
     }
   }
   // Threads of the run instead of those that were measured; reads of memory gain less, which the interval holds.

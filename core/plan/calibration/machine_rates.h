@@ -31,7 +31,7 @@ struct MachineRates {
   std::vector<MachineFigure> figures{};
 };
 
-// What a machine is asked for with.
+// The processor for which a plan needs rates.
 struct Processor {
   std::string model, instructions;
   int threads = 1;
@@ -47,7 +47,7 @@ Json to_json(const MachineRates& rates);
 void save_machine_rates(const std::filesystem::path& user_folder, const MachineRates& rates);
 
 // The rates to predict with: measured on this processor, of the nearest number of threads; else those of `shipped` for
-// its instructions, or the closest ones below them. Null: there are none.
+// its instructions or the nearest lower ones, else the lowest. Null: there are none.
 const MachineRates* rates_of(const std::vector<MachineRates>& own, const std::vector<MachineRates>& shipped,
                              const Processor& processor);
 

@@ -27,8 +27,13 @@ PlanContext PlanContext::load(const std::filesystem::path& folder, const std::fi
   return context;
 }
 
+std::vector<Problem> PlanContext::problems() const {
+  std::vector<Problem> all = catalogue.problems();
+  if (unrated) all.push_back(*unrated);
+  return all;
+}
+
 RatesInForce rates_of(const PlanContext& context, const Processor& processor) {
-  if (context.unrated) throw Error(*context.unrated);
   const MachineRates* found = rates_of(context.machines, context.processors, processor);
   const bool own =
       std::any_of(context.machines.begin(), context.machines.end(), [&](const auto& r) { return &r == found; });

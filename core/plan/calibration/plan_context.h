@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan is made of beside the document: chips, slices and prices, and the calibration in force. Read once and
-// passed down, so that nothing below reads a file; whoever changes a file loads another one. Any thread.
+// The inputs of a plan besides the document: chips, slices, prices, calibration and rates of processors. Read once and
+// passed down, so that nothing below reads a file; after a file changes, load a new context. Any thread.
 #pragma once
 #include <functional>
 #include <memory>
@@ -17,7 +17,8 @@ struct PlanContext {
   Calibration calibration{};                           // without factors if there is no file
   std::optional<Problem> uncalibrated{};               // why the calibration could not be read; see calibration_of()
   std::vector<MachineRates> machines{}, processors{};  // measured on this machine; shipped, by instructions
-  std::optional<Problem> unrated{};                    // why `machines` could not be read; see rates_of()
+  std::optional<Problem> unrated{};                    // why `machines` could not be read
+  std::vector<Problem> problems() const;               // of the user's files, whose other rows are in force
 
   // Reads the shipped `folder`, then what `user_folder` adds (Catalogue::load()). A calibration that cannot be read
   // does not prevent loading: prices and targets stay known.
@@ -27,8 +28,7 @@ struct PlanContext {
 // Throws Error CALIBRATION if it could not be read: a plan without it would look calibrated.
 const Calibration& calibration_of(const PlanContext& context);
 
-// The rates of a processor for plans of the engine, and whether they were measured on it. Throws Error if the user's
-// file could not be read.
+// The rates of a processor for plans of the engine, and whether they were measured on it.
 struct RatesInForce {
   const MachineRates* rates = nullptr;  // of the context
   RatesOrigin origin = RatesOrigin::shipped;
