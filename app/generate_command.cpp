@@ -9,10 +9,10 @@
 #include "app/subcommand.h"
 #include "core/base/elapsed.h"
 #include "core/base/files.h"
-#include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/safetensors/safetensors.h"
 #include "core/train/model.h"
+#include "core/train/run_settings.h"
 
 namespace mw::app {
 namespace fs = std::filesystem;
@@ -44,7 +44,7 @@ struct Generated {
 };
 
 Generated sample(train::LoadedModel& model, const std::vector<std::string>& prompts, const data::ChatTemplate& chat,
-                 const engine::SampleOptions& options, std::stop_token stop) {
+                 const options::SampleOptions& options, std::stop_token stop) {
   const auto start = std::chrono::steady_clock::now();
   Generated generated{.answers = train::answers(model, prompts, chat, options, stop)};
   generated.seconds = seconds_since(start);
@@ -92,7 +92,7 @@ void write_logits(train::LoadedModel& model, const std::vector<std::string>& pro
 // The experiment's mesh is used if its target is this machine. Other targets, and logits, run on one device.
 train::ModelSettings generation_settings(const experiment::ExperimentConfig& experiment,
                                          const GenerateOptions& options) {
-  train::ModelSettings settings = experiment::model_settings(experiment);
+  train::ModelSettings settings = train::model_settings(experiment);
   settings.use = engine::NetworkUse::inference;
   if (experiment.target.id == "cpu" && options.logits.empty()) return settings;
   settings.capacity = settings.capacity * settings.mesh.devices();
@@ -137,9 +137,9 @@ int run_generate(const CommonOptions& common, const GenerateOptions& options) {
     train::read_adapter(tuned, settings.path);  // reports a bad adapter before the base model generates
   train::LoadedModel model = train::load_model(settings);
   const data::ChatTemplate chat =
-      options.raw ? data::ChatFormat::none : experiment::chat_template(experiment, model.config().family);
+      options.raw ? options::ChatFormat::none : train::chat_template(experiment, model.config().family);
   const std::vector<std::string> prompts = render_prompts(options.prompts, chat);
-  const engine::SampleOptions sampling = experiment.sample;
+  const options::SampleOptions sampling = experiment.sample;
 
   const Generated base = sample(model, prompts, chat, sampling, common.stop);
   if (common.output == Output::text) print_answers(tuned.empty() ? "" : "base:  ", options, base);

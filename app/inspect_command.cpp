@@ -12,13 +12,13 @@
 #include "core/data/dataset/dataset.h"
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/kernel_choice.h"
-#include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/logs/run_log.h"
 #include "core/formats/orbax/orbax.h"
 #include "core/formats/results/bench_import.h"
 #include "core/import/bundle.h"
 #include "core/train/model.h"
+#include "core/train/run_settings.h"
 
 namespace mw::app {
 namespace fs = std::filesystem;
@@ -121,8 +121,8 @@ Json inspect_dataset(const fs::path& file, const fs::path& held_out, std::stop_t
   data::DatasetOptions options;
   options.path = file;
   options.eval_path = held_out;
-  options.chat = data::ChatFormat::none;
-  options.on_error = data::OnError::skip;
+  options.chat = options::ChatFormat::none;
+  options.on_error = options::OnError::skip;
   options.max_len = 1 << 20;
   const data::DatasetSummary summary = data::summarize_dataset(options, bytes, stop);
   const auto& r = summary.report;

@@ -34,7 +34,7 @@ compare::Recording read_recording(const CommonOptions& common, const std::string
 }
 
 bool names_model(const experiment::Experiment& server) {
-  const experiment::ModelSection model = server.valid_values().model;
+  const options::Model model = server.valid_values().model;
   return !model.id.empty() || !model.path.empty();
 }
 

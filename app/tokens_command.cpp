@@ -6,9 +6,10 @@
 #include "app/output.h"
 #include "app/subcommand.h"
 #include "core/experiment/bind.h"
-#include "core/experiment/settings.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/jobs/token_report.h"
 #include "core/train/model.h"
+#include "core/train/run_settings.h"
 #include "core/views/data_view.h"
 
 namespace mw::app {
@@ -59,14 +60,14 @@ RowReport report_of(const CommonOptions& common, const TokensOptions& options) {
                  .place = "--row",
                  .found = std::to_string(options.row),
                  .expected = "1 to " + std::to_string(rows.size())});
-  const model::Config model = experiment::model_config(config.model);
+  const model::Config model = formats::model_config(config.model);
   RowReport out;
   out.detail = views::detail_of(request, *tokenizer, *found);
   out.window = model.sliding_window;
   if (found->state == data::RowState::bad) throw Error(out.detail.problem);
   out.packed = jobs::packed_with(found->row, rows, request.batches);
   out.difference =
-      jobs::template_difference(request, *tokenizer, *found, experiment::served_template(config.model, model.family));
+      jobs::template_difference(request, *tokenizer, *found, train::served_template(config.model, model.family));
   std::filesystem::path tuned = options.adapter;
   if (!options.tuned.run.empty()) tuned = tuned_model(common, options.tuned);
   if (!options.losses && tuned.empty()) return out;

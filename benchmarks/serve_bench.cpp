@@ -28,7 +28,7 @@ plan::Request gemma_on(const char* target, int tp) {
 }
 
 // Requests of 512 prompt tokens at 300 requests/s for 60 s of simulated time.
-void simulate(benchmark::State& state, serve::PromptMode prompts, double request_rate) {
+void simulate(benchmark::State& state, options::PromptMode prompts, double request_rate) {
   const auto output_len = static_cast<int>(state.range(0));
   plan::Request request = gemma_on("v6e-8", 8);
   request.serve.max_num_seqs = 1024, request.serve.max_num_batched_tokens = 8192;
@@ -49,12 +49,15 @@ void simulate(benchmark::State& state, serve::PromptMode prompts, double request
   state.counters["tpot_ms"] = point.tpot.median;
   state.counters["completed"] = static_cast<double>(point.completed);
 }
-BENCHMARK_CAPTURE(simulate, salted, serve::PromptMode::salted, 300)->Arg(128)->Arg(256)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(simulate, replayed, serve::PromptMode::replayed, 300)
+BENCHMARK_CAPTURE(simulate, salted, options::PromptMode::salted, 300)
     ->Arg(128)
     ->Arg(256)
     ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(simulate, overloaded, serve::PromptMode::salted, 1200)->Arg(128)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(simulate, replayed, options::PromptMode::replayed, 300)
+    ->Arg(128)
+    ->Arg(256)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(simulate, overloaded, options::PromptMode::salted, 1200)->Arg(128)->Unit(benchmark::kMillisecond);
 
 // Prompts of 128k tokens, more than the server can take; the goal is 10,000 requests a second of wall time.
 void simulate_long_prompts(benchmark::State& state) {

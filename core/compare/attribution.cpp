@@ -230,7 +230,7 @@ void choose_load(const Comparison& comparison, const ComparedRun& baseline, GapI
 
 double mean_row_tokens(const ComparedRun& run) {
   const auto& finished = run.training->finished();
-  const experiment::TrainSection train = run.experiment.valid_values().train;
+  const options::Training train = run.experiment.valid_values().train;
   const auto rows = static_cast<double>(finished ? finished->steps * train.batch * train.accumulation : 0);
   return finished && finished->tokens > 0 && rows > 0 ? static_cast<double>(finished->tokens) / rows
                                                       : formats::kUnknown;

@@ -56,7 +56,7 @@ void fill_in(experiment::Experiment& e, const formats::BenchSet& set) {
 
 Recording recording_of(formats::BenchSet set, experiment::Experiment server, const std::string& file) {
   Recording out;
-  const experiment::SweepSection sweep = server.valid_values().sweep;
+  const options::Sweep sweep = server.valid_values().sweep;
   out.shared_prefix = sweep.shared_prefix;
   out.shared_prefixes = sweep.shared_prefixes;
   out.server = std::move(server);

@@ -11,6 +11,7 @@
 #include "core/jobs/sweep_run.h"
 #include "core/planning/diagnostics.h"
 #include "core/planning/plan_request.h"
+#include "core/serve/load/sweep_settings.h"
 
 namespace mw::compare {
 namespace {
@@ -49,14 +50,14 @@ serve::Load load_of(const Recording& recording, size_t at, std::vector<std::stri
         "the recorded server found " + number_text(100 * point.prefix_hits, 3) +
         " % of the prompts in its prefix cache; prompt texts are not recorded, so the replay uses new prompts");
   serve::Load load;
-  serve::LoadSettings& s = load.settings;
-  s.arrival = closed ? serve::Arrival::closed : serve::Arrival::recorded;
+  options::LoadSettings& s = load.settings;
+  s.arrival = closed ? options::Arrival::closed : options::Arrival::recorded;
   s.request_rate = point.request_rate;
   s.concurrency = point.max_concurrency;
   s.burstiness = point.burstiness;
   s.input_len = point.input_len, s.output_len = point.output_len;
-  s.lengths = serve::LengthDistribution::recorded;
-  s.prompts = again ? serve::PromptMode::replayed : serve::PromptMode::salted;
+  s.lengths = options::LengthDistribution::recorded;
+  s.prompts = again ? options::PromptMode::replayed : options::PromptMode::salted;
   for (const formats::RequestResult& r : in_order(point, notes)) {
     const std::uint64_t index = load.requests.size() + 1;
     load.requests.push_back(
@@ -81,7 +82,7 @@ experiment::Experiment simulated(experiment::Experiment e, const Recording& reco
   long long longest = 0;
   for (const auto& p : recording.set.points)
     for (const auto& r : p.requests) longest = std::max<long long>(longest, r.prompt_tokens + r.output_tokens);
-  const experiment::ServeSection serve = e.config().serve;
+  const options::Serving serve = e.config().serve;
   if (!serve.sets_max_model_len && serve.max_model_len < longest) e.set_value("serve.max_model_len", longest);
   return e;
 }
@@ -89,7 +90,7 @@ experiment::Experiment simulated(experiment::Experiment e, const Recording& reco
 // Returns a set without points that describes the server and the load of the recording.
 formats::BenchSet described_server(const Recording& recording, const experiment::Experiment& e,
                                    const plan::PlanContext& context) {
-  formats::BenchSet set = experiment::sweep_facts(e.config(), context.catalogue);
+  formats::BenchSet set = serve::sweep_facts(e.config(), context.catalogue);
   const std::string what = difference(recording.server, e);
   set.name = recording.set.name + " replayed" + (what.empty() ? "" : ": " + what);
   set.source = "requests of " + (recording.set.source.empty() ? recording.set.name : recording.set.source);
@@ -150,7 +151,7 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
   jobs::BackendParts parts = from_steps ? from_steps->parts() : jobs::make_backend(e, context, [](auto) {});
   for (const auto& [key, value] : parts.conditions) out.conditions[key] = value;
   out.notes = parts.notes;
-  const serve::Slo slo = e.config().sweep.slo;
+  const options::Slo slo = e.config().sweep.slo;
   long before = 0;
   const long all = recording.requests();
   for (size_t i = 0; i < recording.set.points.size(); ++i) {

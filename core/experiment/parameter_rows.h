@@ -47,20 +47,16 @@ inline Config& part(Config& config) {
   return config;
 }
 template <>
-inline data::DatasetOptions& part(Config& config) {
+inline options::DataRows& part(Config& config) {
   return config.data;
 }
 template <>
-inline train::TrainingOptions& part(Config& config) {
-  return config.train;
-}
-template <>
-inline serve::LoadSettings& part(Config& config) {
+inline options::LoadSettings& part(Config& config) {
   return config.sweep;
 }
 
-// A row names the member that holds its value as &LoraSection::rank, as member(&SweepSection::slo, &Slo::ttft_ms), or
-// as a function of the configuration.
+// A row names the member that holds its value as &options::Lora::rank, as member(&options::Sweep::slo, &Slo::ttft_ms),
+// or as a function of the configuration.
 template <class Class, class T>
 constexpr auto member(T Class::*first, auto... rest) {
   return [=](Config & config) -> auto& {

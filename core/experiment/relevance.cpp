@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/plan/request/request.h"
+#include "core/options/stack_options.h"
 
 namespace mw::experiment {
 namespace {
@@ -43,12 +43,12 @@ constexpr std::array<std::string_view, 8> kPlanned{"train.products",     "train.
                                                    "train.compile",      "train.logit_bytes", "train.other_models",
                                                    "serve.weight_dtype", "serve.products"};
 
-// Options that plan::check_request() refuses where the software does not offer them.
+// Options that plans refuse where the software does not offer them.
 struct StackOption {
   std::string_view key;
-  bool (*is_offered)(const plan::StackProfile::Options&);
+  bool (*is_offered)(const options::StackOptions&);
 };
-using Options = plan::StackProfile::Options;
+using Options = options::StackOptions;
 constexpr std::array kStackOptions{
     StackOption{"train.products", [](const Options& o) { return o.fp8_products; }},
     StackOption{"train.saved", [](const Options& o) { return o.saved_by_name; }},
@@ -63,10 +63,10 @@ std::optional<model::Stack> named_stack(const Experiment& experiment, std::strin
 }
 
 std::vector<std::string_view> not_offered(const Experiment& experiment, model::Stack stack) {
-  const Options options = plan::stack_profile(stack, model::Family::gemma3).options;  // the same for every family
+  const Options offered = options::stack_options(stack);
   std::vector<std::string_view> out;
   for (const StackOption& option : kStackOptions)
-    if (option.key.starts_with("serve.") == plan::serves(stack) && !option.is_offered(options) &&
+    if (option.key.starts_with("serve.") == model::serves(stack) && !option.is_offered(offered) &&
         !experiment.find(option.key))
       out.push_back(option.key);
   return out;

@@ -10,15 +10,16 @@
 #include "core/base/files.h"
 #include "core/base/progress_limit.h"
 #include "core/base/url_secrets.h"
-#include "core/experiment/settings.h"
 #include "core/jobs/out_of_memory.h"
 #include "core/jobs/size_run.h"
 #include "core/jobs/training_curves.h"
 #include "core/mesh/layout/unused_axes.h"
 #include "core/planning/predict.h"
 #include "core/planning/predict_sizes.h"
+#include "core/serve/load/sweep_settings.h"
 #include "core/store/sweep_points.h"
 #include "core/train/checkpoint.h"
+#include "core/train/run_settings.h"
 #include "core/train/trainer.h"
 
 namespace mw::jobs {
@@ -82,15 +83,15 @@ void check(const Record& record) {
         break;
       }
       sizing_settings(config);
-      experiment::require_weights(experiment::model_values(config));
+      train::require_weights(train::model_values(config));
       break;
     case experiment::Kind::serve:
-      experiment::sweep_settings(config);
-      if (experiment::sweep_backend(config) == experiment::SweepBackend::engine)
-        experiment::require_weights(experiment::model_values(config));
+      serve::sweep_settings(config);
+      if (serve::sweep_backend(config) == options::SweepBackend::engine)
+        train::require_weights(train::model_values(config));
       break;
     case experiment::Kind::train:
-      experiment::require_weights(experiment::train_settings(config).model);
+      train::require_weights(train::train_settings(config).model);
   }
 }
 
@@ -118,7 +119,7 @@ void move_to(experiment::Experiment& experiment, const std::vector<std::string>&
            .fix = "remove the option, or start a new run from the checkpoint's adapter (lora.adapter)"});
   }
   experiment::apply_sets(experiment, sets);
-  experiment::train_settings(experiment.config());
+  train::train_settings(experiment.config());
 }
 
 // Records a checkpoint that was written but not recorded because the process was killed in between.
@@ -201,7 +202,7 @@ event::Finished run_training(Record& record, Json info, const EventSink& sink, s
   info.update({{"software", "Meshwright"},
                {"versions", {{"Meshwright", MW_VERSION}}},
                {"experiment", record.experiment.json()}});
-  train::TrainRequest request{.settings = experiment::train_settings(record.experiment.config()),
+  train::TrainRequest request{.settings = train::train_settings(record.experiment.config()),
                               .run_folder = [&] { return checkpoint_folder(record); },
                               .resume = record.checkpoint,
                               .total_steps = record.total_steps,

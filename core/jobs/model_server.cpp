@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/base/quote.h"
-#include "core/experiment/settings.h"
+#include "core/train/run_settings.h"
 
 namespace mw::jobs {
 namespace {
@@ -21,7 +21,7 @@ train::Progress stopping_at(const std::stop_token& stop, const train::Progress& 
 ModelServer::ModelServer(const experiment::Experiment& experiment, const train::Progress& progress,
                          const std::stop_token& stop)
     : served_(load_served(experiment, stopping_at(stop, progress))),
-      chat_(experiment::chat_template(experiment.config(), served_.model.config().family)),
+      chat_(train::chat_template(experiment.config(), served_.model.config().family)),
       executor_(make_executor(served_)),
       loop_(std::make_unique<serve::ServingLoop>(served_.settings, *executor_, served_.queue)) {}
 
@@ -35,7 +35,7 @@ std::vector<std::string> ModelServer::adapters() const {
   return names;
 }
 
-serve::GenerationRequest ModelServer::request(const std::string& prompt, const engine::SampleOptions& sampling) const {
+serve::GenerationRequest ModelServer::request(const std::string& prompt, const options::SampleOptions& sampling) const {
   const data::Tokenizer& tokenizer = *served_.model.tokenizer;
   const bool is_chat = !chat_.is_none();
   serve::GenerationRequest out{.prompt_ids = {tokenizer.bos()},

@@ -27,7 +27,7 @@ class ModelServer {
   serve::ServingLoop& loop() { return *loop_; }
   // The user's turn of a chat, or a text to continue if the model has no chat template. The answer is limited to the
   // context of the model.
-  serve::GenerationRequest request(const std::string& prompt, const engine::SampleOptions& sampling) const;
+  serve::GenerationRequest request(const std::string& prompt, const options::SampleOptions& sampling) const;
 
   void listen(const serve::HttpOptions& options);  // throws Error LISTEN, ALLOW-HOST, ALLOW-ORIGIN
   void stop_listening(serve::StopMode mode);

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/experiment/settings.h"
 #include "core/jobs/out_of_memory.h"
 #include "core/planning/predict.h"
+#include "core/train/run_settings.h"
 
 namespace mw::jobs {
 namespace {
@@ -38,7 +38,7 @@ bool MeshProof::holds() const {
 }
 
 MeshProof prove(const experiment::Experiment& experiment, const ProveOptions& options, std::stop_token stop) {
-  train::Settings settings = experiment::train_settings(experiment.config());
+  train::Settings settings = train::train_settings(experiment.config());
   const long steps = std::max(1L, std::min(options.steps, settings.rate.steps));
   try {
     MeshProof out;

@@ -5,8 +5,9 @@
 
 #include "core/base/url_secrets.h"
 #include "core/data/tokenizer/chat_template.h"
+#include "core/experiment/bind.h"
+#include "core/experiment/hub_dataset.h"
 #include "core/experiment/parameters.h"
-#include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/mesh/layout/network_split.h"
 #include "core/planning/diagnostics.h"
@@ -15,6 +16,7 @@
 #include "core/planning/planning.h"
 #include "core/recipes/settings.h"
 #include "core/train/evaluate.h"
+#include "core/train/run_settings.h"
 
 namespace mw::jobs {
 namespace fs = std::filesystem;
@@ -49,7 +51,7 @@ void set_steps(const experiment::ExperimentConfig& config, const std::optional<t
         "data.lengths or data.rows and export again.");
 }
 
-std::string source_remark(const data::HubDataset& d) {
+std::string source_remark(const experiment::HubDataset& d) {
   return "The rows are not in this folder: train.py loads " + d.id + " from the Hugging Face hub (revision " +
          (d.revision.empty() ? "of the first load" : d.revision) + ", licence " +
          (d.license.empty() ? "see its card" : d.license) +
@@ -61,10 +63,9 @@ std::string source_remark(const data::HubDataset& d) {
 // The settings that source.py reads: the reader's settings as the engine would apply them.
 void add_reader_settings(const experiment::ExperimentConfig& config, recipes::RecipeInput& s) {
   Json& data = s.values["data"];
-  data["chat"] = std::string(to_string(experiment::chat_format(config.data, s.model.family)));
+  data["chat"] = std::string(to_string(train::chat_format(config.data, s.model.family)));
   // The template of the model's folder, which the reader renders in place of `chat`.
-  if (const data::ChatTemplate chat = experiment::chat_template(config, s.model.family);
-      const auto* folder = chat.folder())
+  if (const data::ChatTemplate chat = train::chat_template(config, s.model.family); const auto* folder = chat.folder())
     data["chat_template"] = {{"text", folder->text()},
                              {"tool_text", folder->tool_text()},
                              {"tokens", folder->tokens()},
@@ -73,7 +74,7 @@ void add_reader_settings(const experiment::ExperimentConfig& config, recipes::Re
   data["columns"] = config.data.columns;
   data["source"] = Json::object();
   if (config.data.source.empty()) return;
-  s.source = data::parse_hub_dataset(config.data.source);
+  s.source = experiment::parse_hub_dataset(config.data.source);
   data["source"] = {{"id", s.source->id},     {"config", s.source->config},     {"split", s.source->split},
                     {"rows", s.source->rows}, {"revision", s.source->revision}, {"license", s.source->license}};
 }
@@ -82,7 +83,7 @@ void add_reader_settings(const experiment::ExperimentConfig& config, recipes::Re
 std::vector<recipes::Prompt> prompts_of(const experiment::ExperimentConfig& config,
                                         const data::TokenizedDataset& dataset, const data::Tokenizer& tokenizer,
                                         const model::Config& model) {
-  const train::TrainingOptions& t = config.train;
+  const options::Training& t = config.train;
   std::vector<recipes::Prompt> out;
   for (const data::Example& e :
        train::with_prompts(dataset.eval, std::max(t.answers, t.sample_every > 0 ? t.sample_prompts : 0), tokenizer)) {
@@ -113,7 +114,7 @@ void add_rows(const experiment::ExperimentConfig& config, recipes::RecipeInput& 
     return set_steps(config, std::nullopt, s);
   }
   const auto tokenizer = data::load_tokenizer(config.model.tokenizer_path());
-  train::Settings settings = experiment::data_only_settings(config, s.model.family);
+  train::Settings settings = train::data_only_settings(config, s.model.family);
   const data::TokenizedDataset dataset = data::open_dataset(settings.data, *tokenizer, stop, progress);
   settings.accumulation = config.train.accumulation;
   settings.rate.steps = config.train.rate.steps;
@@ -181,10 +182,10 @@ void check_exported(Kind kind, const experiment::ExperimentConfig& config) {
     refuse("there is no recipe for this software", trains ? "train.stack" : "serve.stack",
            std::string(model::to_string(*stack)), trains ? "tunix, torchax or trl-fsdp" : "vllm-tpu or vllm-gpu");
   if (trains) {
-    const experiment::TrainSection& t = config.train;
+    const options::Training& t = config.train;
     if (t.products != model::DType::bf16)
       refuse("the recipes compute in bf16", "train.products", std::string(to_string(t.products)), "bf16");
-    if (t.offload != plan::Offload::none)
+    if (t.offload != options::Offload::none)
       refuse("the recipes do not offload activations", "train.offload", std::string(to_string(t.offload)), "none");
     if (t.compile)
       refuse("the recipes run as their software does by default", "train.compile", std::string(to_string(*t.compile)),
@@ -206,7 +207,7 @@ void check_exported(Kind kind, const experiment::ExperimentConfig& config) {
 experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experiment, const fs::path& templates) {
   experiment::Experiment e = experiment;
   const experiment::ExperimentConfig given = e.valid_values();
-  const model::Config config = experiment::model_config(given.model);
+  const model::Config config = formats::model_config(given.model);
   e.set_value("export.merge", "meshwright");
   e.set_value("export.rank", 0);
   e.set_value("export.alpha", 0);
@@ -245,7 +246,7 @@ recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& exper
                                   const fs::path& templates, std::stop_token stop, const data::Progress& progress) {
   const experiment::ExperimentConfig config = experiment.config();
   check_exported(kind, config);
-  recipes::RecipeInput s{.kind = kind, .name = config.name, .model = experiment::model_config(config.model)};
+  recipes::RecipeInput s{.kind = kind, .name = config.name, .model = formats::model_config(config.model)};
   s.model_id = config.model.id;
   if (!config.model.path.empty()) s.model_path = fs::absolute(config.model.path);
   s.mesh = config.mesh;

@@ -137,7 +137,7 @@ train::ServedRun run_served(const ServedParityRequest& request, const std::vecto
   train::attach_adapter(*request.adapter, 0, *base.cluster);
   engine::Network& network = base.cluster->network(0);
   engine::Sampler sampler(network);
-  engine::SampleOptions greedy;
+  options::SampleOptions greedy;
   greedy.max_new_tokens = kGreedyTokens;
   for (size_t i = 0; i < prompts.size(); ++i) {
     throw_if_stopped(stop);

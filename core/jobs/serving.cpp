@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/jobs/serving.h"
 
-#include "core/experiment/settings.h"
 #include "core/planning/engine_server.h"
+#include "core/train/run_settings.h"
 #include "core/train/trained_template.h"
 
 namespace mw::jobs {
@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 namespace {
 
 std::vector<std::string> template_warnings(const experiment::ExperimentConfig& config, model::Family family) {
-  const data::ChatTemplate chat = experiment::chat_template(config, family);
+  const data::ChatTemplate chat = train::chat_template(config, family);
   std::vector<fs::path> folders{config.model.path};
   for (const auto& [name, folder] : config.serve.adapters) folders.push_back(folder);
   if (config.serve.adapters.empty() && !config.lora.adapter.empty()) folders.push_back(config.lora.adapter);
@@ -38,7 +38,7 @@ std::vector<NamedAdapter> read_adapters(const experiment::ExperimentConfig& conf
   return out;
 }
 
-std::string served_name(const experiment::ModelSection& model) {
+std::string served_name(const options::Model& model) {
   if (!model.id.empty()) return model.id;
   std::error_code ec;  // a path that cannot be resolved still has a file name
   const fs::path canonical = fs::weakly_canonical(model.path, ec), folder = ec ? model.path : canonical;
@@ -49,8 +49,8 @@ std::string served_name(const experiment::ModelSection& model) {
 
 ServedModel load_served(const experiment::Experiment& e, const train::Progress& progress) {
   const experiment::ExperimentConfig config = e.config();
-  experiment::check_target(config);
-  train::ModelSettings model = experiment::model_settings(config);
+  train::check_target(config);
+  train::ModelSettings model = train::model_settings(config);
   model.capacity = model.capacity * model.mesh.devices();  // one device with all cores gives the same results
   model.mesh = {};
   model.use = engine::NetworkUse::inference;

@@ -7,13 +7,13 @@
 
 #include "core/base/elapsed.h"
 #include "core/engine/transformer/checks.h"
-#include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
 #include "core/model/catalogue.h"
 #include "core/planning/predict.h"
 #include "core/planning/predict_sizes.h"
 #include "core/train/model.h"
+#include "core/train/run_settings.h"
 
 namespace mw::jobs {
 namespace {
@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMostRows = 1 << 20;
 
-std::vector<int> batches_of(const experiment::SizeSection& size) {
+std::vector<int> batches_of(const options::Sizing& size) {
   std::vector<int> batches;
   for (const std::string& text : size.batches) {
     int batch = 0;
@@ -41,7 +41,7 @@ std::vector<int> batches_of(const experiment::SizeSection& size) {
 }
 
 // Returns the model of a folder, or the shape of a catalogue model with random weights.
-model::Config sized_config(const experiment::ModelSection& model) {
+model::Config sized_config(const options::Model& model) {
   if (!model.path.empty()) {
     model::Config config = formats::read_config(model.path);
     engine::check_model(config);
@@ -55,7 +55,7 @@ model::Config sized_config(const experiment::ModelSection& model) {
                  .fix = "set model.path to the folder of a Gemma model"});
   model::Config config = model::catalogue_config(model.id);
   engine::check_model(config);
-  if (model.init != train::Init::random)
+  if (model.init != options::Init::random)
     throw Error({.id = "MISSING",
                  .message = "a catalogue model has no weights to load",
                  .place = "model.path",
@@ -65,16 +65,16 @@ model::Config sized_config(const experiment::ModelSection& model) {
   return config;
 }
 
-Json names_of(const std::vector<serve::Workload>& workloads) {
+Json names_of(const std::vector<options::Workload>& workloads) {
   Json names = Json::array();
-  for (const serve::Workload workload : workloads) names.push_back(to_string(workload));
+  for (const options::Workload workload : workloads) names.push_back(to_string(workload));
   return names;
 }
 
 struct Adapters {
   bool wanted = false;
   std::optional<formats::Adapter> loaded;
-  engine::LoraOptions options;
+  options::Lora options;
 };
 
 Adapters adapters_of(const experiment::ExperimentConfig& config, const model::Config& model) {
@@ -84,7 +84,7 @@ Adapters adapters_of(const experiment::ExperimentConfig& config, const model::Co
     a.loaded = formats::read_peft(config.lora.adapter, model::TensorInventory(model));
     a.options = train::lora_options(*a.loaded);
   } else if (a.wanted) {
-    a.options = experiment::lora_options(config.lora);
+    a.options = config.lora;
   }
   return a;
 }
@@ -96,9 +96,9 @@ bool are_sizes_predicted(const experiment::ExperimentConfig& config) {
 }
 
 serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config) {
-  experiment::check_target(config);
-  experiment::check_planned_only(config.train);
-  const train::ModelSettings model = experiment::model_values(config);
+  train::check_target(config);
+  train::check_planned_only(config.train);
+  const train::ModelSettings model = train::model_values(config);
   if (model.mesh.devices() > 1)
     throw Error({.id = "MESH",
                  .message = "a size run supports only one device",
@@ -109,7 +109,7 @@ serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config
   sized_config(config.model);
   serve::SizingSettings s;
   s.workloads.clear();
-  for (const serve::Workload w : config.size.workloads)
+  for (const options::Workload w : config.size.workloads)
     if (std::find(s.workloads.begin(), s.workloads.end(), w) == s.workloads.end()) s.workloads.push_back(w);
   s.batches = batches_of(config.size);
   for (const auto& [empty, key] :
@@ -128,7 +128,7 @@ event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info,
   const auto start_time = Clock::now();
   const auto emit = [&](auto body) { sink({seconds_since(start_time), std::move(body)}); };
   emit(event::StateChanged{RunState::running});
-  train::ModelSettings model = experiment::model_values(config);
+  train::ModelSettings model = train::model_values(config);
   model.use = engine::NetworkUse::inference;
   serve::SizingRequest request{
       .config = sized_config(config.model), .model = {}, .capacity = {}, .settings = {}, .network = {}};
@@ -143,7 +143,7 @@ event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info,
   request.capacity = model.capacity.value > 0 ? model.capacity : train::machine_memory();
   const Adapters adapters = adapters_of(config, request.config);
   request.model = planning::inference_model(model);
-  if (adapters.wanted) request.model.lora = experiment::adapter_shapes(request.config, adapters.options);
+  if (adapters.wanted) request.model.lora = train::adapter_shapes(request.config, adapters.options);
   train::LoadedModel loaded;
   request.network = [&]() -> engine::Network& {
     loaded = train::load_weights(model, request.config, [&](long done, long total) {
@@ -203,7 +203,7 @@ event::Finished run_predicted_sizes(const experiment::Experiment& experiment, co
   const auto emit = [&](auto body) { sink({seconds_since(start_time), std::move(body)}); };
   emit(event::StateChanged{RunState::running});
   const planning::PredictedSizes sizes = planning::predicted_sizes(experiment, context);
-  std::vector<serve::Workload> workloads;
+  std::vector<options::Workload> workloads;
   std::vector<std::int64_t> batches;
   for (const planning::SizeCase& each : sizes.cases) {
     if (workloads.empty() || workloads.back() != each.workload) workloads.push_back(each.workload);

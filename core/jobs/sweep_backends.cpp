@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/experiment/settings.h"
 #include "core/jobs/serving.h"
 #include "core/jobs/sweep_run.h"
 #include "core/plan/time/serve_step.h"
@@ -15,16 +14,18 @@
 #include "core/serve/load/engine_backend.h"
 #include "core/serve/load/http_backend.h"
 #include "core/serve/load/simulated_backend.h"
+#include "core/serve/load/sweep_settings.h"
 #include "core/serve/scheduling/step_timing.h"
+#include "core/train/run_settings.h"
 
 namespace mw::jobs {
 namespace {
 
-serve::Replicas replicas_of(const experiment::SweepSection& sweep) {
+serve::Replicas replicas_of(const options::Sweep& sweep) {
   return {.count = sweep.replicas, .routing = sweep.routing};
 }
 
-std::string replicas_text(const experiment::SweepSection& sweep) {
+std::string replicas_text(const options::Sweep& sweep) {
   if (sweep.replicas == 1) return {};
   return "; " + std::to_string(sweep.replicas) + " replicas, routing " + std::string(to_string(sweep.routing));
 }
@@ -36,7 +37,7 @@ BackendParts model_parts(const experiment::Experiment& e, const plan::PlanContex
   BackendParts parts;
   const experiment::ExperimentConfig config = e.config();
   parts.backend =
-      serve::make_cost_model_backend(request, experiment::scheduler_settings(config.serve), replicas_of(config.sweep));
+      serve::make_cost_model_backend(request, serve::scheduler_settings(config.serve), replicas_of(config.sweep));
   parts.conditions["stack"] = model::to_string(request.stack);
   const plan::WorkSize size = plan::work_size(request);
   const plan::Calibration& calibration = plan::calibration_of(context);
@@ -108,7 +109,7 @@ BackendParts calibrated_parts(const experiment::Experiment& e, const EmitBody& e
   for (const serve::TimedStep& step : steps) seconds += step.seconds;
   const serve::MeasuredStepModel model = serve::MeasuredStepModel(steps).scaled_to(steps);
   BackendParts parts;
-  const experiment::SweepSection sweep = e.config().sweep;
+  const options::Sweep sweep = e.config().sweep;
   parts.backend = serve::make_simulated_backend(std::make_unique<serve::MeasuredExecutor>(model, network.config()),
                                                 served.settings, {}, replicas_of(sweep));
   parts.conditions["kv_dtype"] = "f32";
@@ -156,12 +157,12 @@ BackendParts http_parts(const experiment::ExperimentConfig& config) {
 
 BackendParts make_backend(const experiment::Experiment& e, const plan::PlanContext& context, const EmitBody& emit) {
   const experiment::ExperimentConfig config = e.config();
-  switch (experiment::sweep_backend(config)) {
-    case experiment::SweepBackend::engine:
+  switch (serve::sweep_backend(config)) {
+    case options::SweepBackend::engine:
       return engine_parts(e, emit);
-    case experiment::SweepBackend::http:
+    case options::SweepBackend::http:
       return http_parts(config);
-    case experiment::SweepBackend::model:
+    case options::SweepBackend::model:
       break;
   }
   return config.target.id == "cpu" ? calibrated_parts(e, emit) : model_parts(e, context);

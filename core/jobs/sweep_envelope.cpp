@@ -7,11 +7,11 @@
 
 #include "core/base/error.h"
 #include "core/base/units.h"
-#include "core/experiment/sweep_settings.h"
 #include "core/plan/search/search.h"
 #include "core/planning/plan_request.h"
 #include "core/serve/load/simulated_backend.h"
 #include "core/serve/load/sweep.h"
+#include "core/serve/load/sweep_settings.h"
 
 namespace mw::jobs {
 namespace {
@@ -19,12 +19,12 @@ namespace {
 constexpr int kLeastRepeats = 5;  // fewer give intervals that are too wide to be useful
 
 bool has_rates(const serve::SweepSettings& settings) {
-  return settings.load.arrival == serve::Arrival::poisson || settings.load.arrival == serve::Arrival::constant;
+  return settings.load.arrival == options::Arrival::poisson || settings.load.arrival == options::Arrival::constant;
 }
 
 // Points are found by position, so that lengths and rates are ascending and without repetitions.
 serve::SweepSettings envelope_settings(const experiment::Experiment& e) {
-  serve::SweepSettings settings = experiment::sweep_settings(e.config());
+  serve::SweepSettings settings = serve::sweep_settings(e.config());
   if (!has_rates(settings))
     throw Error({.id = "ENVELOPE",
                  .message = "an envelope compares meshes by request rate",
@@ -138,7 +138,7 @@ void require_one_that_fits(const std::vector<Candidate>& candidates) {
 
 std::unique_ptr<serve::LoadBackend> backend_of(const Candidate& c, const serve::SchedulerSettings& scheduler) {
   return serve::make_cost_model_backend(c.request, scheduler,
-                                        {.count = c.mesh.replicas, .routing = serve::Routing::round_robin});
+                                        {.count = c.mesh.replicas, .routing = options::Routing::round_robin});
 }
 
 plan::Request request_of(const experiment::Experiment& e, const plan::PlanContext& context) {
@@ -297,7 +297,7 @@ EnvelopePlan envelope_plan(const experiment::Experiment& given, const plan::Plan
   const experiment::Experiment e = served(given);
   const plan::Request request = request_of(e, context);
   const serve::SweepSettings settings = envelope_settings(e);
-  const auto candidates = candidates_of(e, request, experiment::scheduler_settings(e.config().serve), context);
+  const auto candidates = candidates_of(e, request, serve::scheduler_settings(e.config().serve), context);
   require_one_that_fits(candidates);
   return {.repeats = settings.repeats,
           .requests = settings.fewest_prompts(),
@@ -318,7 +318,7 @@ EnvelopeRuns simulate_envelope(const experiment::Experiment& given, const plan::
   const experiment::Experiment e = served(given);
   const plan::Request request = request_of(e, context);
   const serve::SweepSettings settings = envelope_settings(e);
-  const serve::SchedulerSettings scheduler = experiment::scheduler_settings(e.config().serve);
+  const serve::SchedulerSettings scheduler = serve::scheduler_settings(e.config().serve);
   const std::vector<Candidate> candidates = candidates_of(e, request, scheduler, context);
   require_one_that_fits(candidates);
   EnvelopeRuns runs{.target = request.target.id,

@@ -9,6 +9,7 @@
 #include "core/jobs/sweep_backends.h"
 #include "core/planning/plan_request.h"
 #include "core/serve/load/confidence.h"
+#include "core/serve/load/sweep_settings.h"
 #include "core/store/sweep_points.h"
 
 namespace mw::jobs {
@@ -16,12 +17,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Json slo_json(const serve::Slo& slo) {
+Json slo_json(const options::Slo& slo) {
   return {{"ttft_ms", slo.ttft_ms}, {"tpot_ms", slo.tpot_ms}, {"e2e_ms", slo.e2e_ms}};
 }
 
 std::vector<double> rates_of(const serve::SweepSettings& s) {
-  const bool open = s.load.arrival == serve::Arrival::poisson || s.load.arrival == serve::Arrival::constant;
+  const bool open = s.load.arrival == options::Arrival::poisson || s.load.arrival == options::Arrival::constant;
   return open ? s.request_rates : std::vector<double>(1, formats::kUnknown);
 }
 
@@ -47,17 +48,17 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
   emit(event::StateChanged{RunState::running});
   const experiment::Experiment& e = request.experiment;
   const experiment::ExperimentConfig config = e.config();
-  const serve::SweepSettings settings = experiment::sweep_settings(config);
+  const serve::SweepSettings settings = serve::sweep_settings(config);
   const plan::PlanContextPtr loaded = request.context();
   const plan::PlanContext& context = *loaded;
-  formats::BenchSet facts = experiment::sweep_facts(config, context.catalogue);
+  formats::BenchSet facts = serve::sweep_facts(config, context.catalogue);
   BackendParts parts = make_backend(e, context, [&](auto body) { std::visit(emit, std::move(body)); });
   for (const auto& [key, value] : parts.conditions) facts.conditions[key] = value;
   parts.notes.push_back(serve::percentile_text(99, settings.fewest_prompts()));
   const auto points = static_cast<long>(rates_of(settings).size() * settings.input_lens.size()) * settings.repeats;
   Json info = request.info;
   info.update({{"kind", "sweep"},
-               {"backend", to_string(experiment::sweep_backend(config))},
+               {"backend", to_string(serve::sweep_backend(config))},
                {"source", facts.provenance == formats::Provenance::predicted ? "predicted" : "measured"},
                {"steps", points},
                {"slo", slo_json(settings.slo)},

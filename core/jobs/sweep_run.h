@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/base/event.h"
-#include "core/experiment/sweep_settings.h"
 #include "core/plan/calibration/plan_context.h"
 #include "core/serve/load/sweep.h"
+#include "core/serve/load/sweep_settings.h"
 #include "core/train/trainer.h"
 
 namespace mw::jobs {

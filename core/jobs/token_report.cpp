@@ -10,9 +10,9 @@
 #include "core/data/dataset/row_reader.h"
 #include "core/engine/generate/scorer.h"
 #include "core/experiment/bind.h"
-#include "core/experiment/settings.h"
 #include "core/train/checkpoint.h"
 #include "core/train/model.h"
+#include "core/train/run_settings.h"
 
 namespace mw::jobs {
 namespace {
@@ -154,7 +154,7 @@ std::filesystem::path tuned_model_of(const store::Store& store, const store::Run
 TokenLosses token_losses(const experiment::Experiment& experiment, const std::filesystem::path& tuned,
                          const std::vector<int>& ids, const std::stop_token& stop) {
   const experiment::ExperimentConfig config = experiment.config();
-  train::ModelSettings settings = experiment::model_settings(config);
+  train::ModelSettings settings = train::model_settings(config);
   settings.use = engine::NetworkUse::inference;
   settings.capacity = settings.capacity * settings.mesh.devices();
   settings.mesh = {};

@@ -16,8 +16,8 @@
 #include "core/base/units.h"
 #include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
-#include "core/experiment/settings.h"
 #include "core/jobs/job.h"
+#include "core/train/run_settings.h"
 
 namespace mw::jobs {
 namespace fs = std::filesystem;
@@ -120,7 +120,7 @@ bool is_larger_better(const std::string& metric) {
 // The metric whose arrival says that the step has been evaluated: the last one that an evaluation emits.
 std::string last_metric_of_evaluation(const TuneOptions& options, const experiment::ExperimentConfig& config) {
   if (options.metric == "train/loss") return options.metric;
-  return config.train.keep_best == train::KeepBest::answers ? "eval/answers_right" : "eval/loss";
+  return config.train.keep_best == options::KeepBest::answers ? "eval/answers_right" : "eval/loss";
 }
 
 void check_metric(const TuneOptions& options, const experiment::ExperimentConfig& config) {
@@ -136,7 +136,7 @@ void check_metric(const TuneOptions& options, const experiment::ExperimentConfig
                   number_text(config.train.epochs), "train.steps");
   if (options.metric != "train/loss" && config.train.eval_every == 0)
     refuse_tuning("halving compares evaluations during the runs", "train.eval_every", "0", "a number above 0");
-  if (options.metric == "eval/answers_right" && config.train.keep_best != train::KeepBest::answers)
+  if (options.metric == "eval/answers_right" && config.train.keep_best != options::KeepBest::answers)
     refuse_tuning("answers are scored during the runs only if they decide the best checkpoint", "train.keep_best",
                   std::string(to_string(config.train.keep_best)), "answers");
 }
@@ -239,7 +239,7 @@ class Tuning {
     for (std::vector<std::string>& sets : tune_trials(options)) {
       report_.trials.push_back({.sets = sets});
       const experiment::ExperimentConfig trial = experiment_of(report_.trials.size() - 1).config();
-      experiment::require_weights(experiment::train_settings(trial).model);
+      train::require_weights(train::train_settings(trial).model);
       planned_steps_.push_back(trial.train.epochs > 0 ? 0 : trial.train.rate.steps);
       rungs_.push_back(options.method == TuneMethod::halving
                            ? tune_rungs(options, trial.train.rate.steps, trial.train.eval_every)

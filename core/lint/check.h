@@ -14,21 +14,22 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/units.h"
-#include "core/data/tokenizer/chat.h"
 #include "core/mesh/layout/layout.h"
 #include "core/mesh/layout/placement.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/model/types.h"
+#include "core/options/data.h"
+#include "core/options/recipe.h"
 
 namespace mw::lint {
 
-using data::ChatFormat;
 using model::Stack;
 enum class Purpose { train, serve };
-enum class AddBos { automatic, always, never };  // whether the stack's tokenizer adds <bos>, regardless of the template
-enum class ChatRendering { prompt_and_answer, conversation };
-enum class MergeTool { none, tunix, meshwright };  // the program that merges adapters into the weights
-enum class AdapterServing { merged, adapter };
+using options::AdapterServing;
+using options::AddBos;
+using options::ChatFormat;
+using options::ChatRendering;
+using options::MergeTool;
 
 struct LoraInput {
   std::vector<model::Role> targets;  // projections to adapt
@@ -188,15 +189,3 @@ bool is_refusal(std::string_view id, Severity severity);
 std::vector<Edit> mesh_edits(const mesh::Mesh& from, const mesh::Mesh& to);
 
 }  // namespace mw::lint
-
-template <>
-inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::lint::AddBos>{"auto", "always", "never"};
-
-template <>
-inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::lint::ChatRendering>{"prompt_and_answer", "conversation"};
-
-template <>
-inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::lint::MergeTool>{"none", "tunix", "meshwright"};
-
-template <>
-inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::lint::AdapterServing>{"merged", "adapter"};

@@ -36,6 +36,12 @@ enum class Stack {
   jetstream  // JetStream with MaxText
 };
 
+// True for servers: vLLM, TensorRT-LLM, SGLang, JetStream.
+constexpr bool serves(Stack stack) {
+  return stack == Stack::vllm_tpu || stack == Stack::vllm_gpu || stack == Stack::tensorrt_llm ||
+         stack == Stack::sglang || stack == Stack::jetstream;
+}
+
 }  // namespace mw::model
 
 template <>

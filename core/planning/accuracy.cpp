@@ -14,6 +14,7 @@
 #include "core/planning/simulated_point.h"
 #include "core/planning/simulated_rows.h"
 #include "core/serve/load/saturation.h"
+#include "core/serve/load/sweep_settings.h"
 
 namespace mw::planning {
 namespace {
@@ -183,7 +184,7 @@ class Predictor {
   void add_cells(const formats::BenchSet& cells) {
     const fs::path file = input_.resources / "examples" / ("paper-serve-" + cells.target + ".json");
     const experiment::Experiment shipped = experiment::Experiment::load(file);
-    const std::vector<double> rates = experiment::sweep_settings(shipped.config()).request_rates;
+    const std::vector<double> rates = serve::sweep_settings(shipped.config()).request_rates;
     plan::WorkSize size = plan::work_size(plan_request(shipped, context_));
     for (const BenchPoint& cell : cells.points) {
       check_stop();

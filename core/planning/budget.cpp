@@ -15,7 +15,7 @@ struct Limit {
 };
 
 // The limit that is reached first, as time. Empty if there is none.
-std::optional<Limit> tightest(const experiment::BudgetSection& budget, const plan::RunTotals& run) {
+std::optional<Limit> tightest(const options::Budget& budget, const plan::RunTotals& run) {
   std::optional<Limit> out;
   const auto limit = [&](const char* key, double given, double per_second) {
     if (given > 0 && per_second > 0 && (!out || given / per_second < out->seconds)) out = {key, given / per_second};
@@ -28,8 +28,7 @@ std::optional<Limit> tightest(const experiment::BudgetSection& budget, const pla
 
 }  // namespace
 
-std::optional<BudgetPlan> budget_plan(const experiment::BudgetSection& budget, const plan::Request& r,
-                                      const plan::Plan& plan) {
+std::optional<BudgetPlan> budget_plan(const options::Budget& budget, const plan::Request& r, const plan::Plan& plan) {
   const auto limit = tightest(budget, plan.run);
   const double step = plan.step.seconds.value;
   if (!limit || step <= 0) return std::nullopt;
@@ -50,8 +49,7 @@ std::optional<BudgetPlan> budget_plan(const experiment::BudgetSection& budget, c
   return out;
 }
 
-std::optional<std::int64_t> rows_in_budget(const experiment::BudgetSection& budget, const plan::Plan& plan,
-                                           std::int64_t batch) {
+std::optional<std::int64_t> rows_in_budget(const options::Budget& budget, const plan::Plan& plan, std::int64_t batch) {
   const auto limit = tightest(budget, plan.run);
   const double seconds = plan.step.seconds.value;
   if (!limit || seconds <= 0) return std::nullopt;

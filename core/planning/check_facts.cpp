@@ -2,11 +2,12 @@
 // Collects the input of the checker from the document and the folders that it references.
 #include "core/base/files.h"
 #include "core/data/tokenizer/chat_template.h"
-#include "core/experiment/settings.h"
+#include "core/experiment/bind.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/refusals.h"
 #include "core/planning/diagnostics.h"
+#include "core/train/run_settings.h"
 
 namespace mw::planning {
 namespace fs = std::filesystem;
@@ -25,7 +26,7 @@ std::map<std::string, std::string> pairs(const std::vector<std::string>& lines, 
   return out;
 }
 
-lint::LoraInput lora_facts(const experiment::LoraSection& lora) {
+lint::LoraInput lora_facts(const options::Lora& lora) {
   lint::LoraInput l{.targets = experiment::lora_targets(lora),
                     .module_path = lora.module_path,
                     .rank = lora.rank,
@@ -78,16 +79,16 @@ std::string not_served(const data::ChatTemplate& trained, const data::ChatTempla
 }
 
 void add_folder_template(const experiment::ExperimentConfig& config, model::Family family, lint::ChatInput& out) try {
-  const data::ChatTemplate served = experiment::served_template(config.model, family);
+  const data::ChatTemplate served = train::served_template(config.model, family);
   if (!served.folder()) return;
   if (served.folder()->published_as().empty()) out.unknown_template = served.folder()->sha256();
-  out.not_served = not_served(experiment::chat_template(config, family), served);
+  out.not_served = not_served(train::chat_template(config, family), served);
 } catch (const Error&) {  // training reports it
 }
 
 lint::ChatInput template_facts(const experiment::ExperimentConfig& config, model::Family family,
                                const DiagnosticFacts& facts) {
-  lint::ChatInput out{.chat = experiment::chat_format(config.data, family),
+  lint::ChatInput out{.chat = train::chat_format(config.data, family),
                       .add_bos = config.stack.add_bos,
                       .rendering = config.stack.rendering,
                       .system_turns = config.data.columns.contains("system") ? true : facts.system_turns};
@@ -95,7 +96,7 @@ lint::ChatInput template_facts(const experiment::ExperimentConfig& config, model
   return out;
 }
 
-lint::ExportInput export_facts(const experiment::ExportSection& exported) {
+lint::ExportInput export_facts(const options::Export& exported) {
   lint::ExportInput x{.merge = exported.merge, .folder = exported.out.string(), .serve_as = exported.serve_as};
   if (exported.rank > 0) x.rank = exported.rank;
   if (exported.alpha > 0) x.alpha = exported.alpha;

@@ -35,7 +35,7 @@ hardware::Price listed_price(const plan::PlanContext& context, const std::string
 
 // A price of the experiment replaces that on demand.
 hardware::Price price_of(const plan::PlanContext& context, const std::string& chip, CostClass price_class,
-                         const experiment::CostSection& cost, const hardware::Price& own) {
+                         const options::Cost& cost, const hardware::Price& own) {
   switch (price_class) {
     case CostClass::on_demand:
       return own;

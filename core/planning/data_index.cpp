@@ -5,10 +5,10 @@
 
 #include "core/data/dataset/overlap.h"
 #include "core/data/dataset/row_cache.h"
-#include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/model/catalogue.h"
 #include "core/model/config.h"
+#include "core/train/run_settings.h"
 
 namespace mw::planning {
 namespace fs = std::filesystem;
@@ -20,14 +20,14 @@ Error missing(const std::string& what, const std::string& key, const std::string
 }
 
 model::Family family_of(const experiment::ExperimentConfig& config) {
-  const experiment::ModelSection& model = config.model;
+  const options::Model& model = config.model;
   if (!model.path.empty()) return formats::read_config(model.path).family;
   if (config.data.requested_chat) return {};
   if (!model.id.empty()) return model::catalogue_config(model.id).family;
   throw missing("model", "model.path", "set model.path to the model's folder, or choose data.chat");
 }
 
-DataSource source_of(const experiment::DataSection& data) {
+DataSource source_of(const options::Data& data) {
   return !data.path.empty() ? DataSource::rows : !data.lengths.empty() ? DataSource::lengths : DataSource::none;
 }
 
@@ -50,12 +50,13 @@ DataIndex index_lengths(const DataIndexRequest& request) {
   DataIndex index;
   index.lengths = data::read_lengths(request.lengths);
   index.report.rows = data::length_stats(index.lengths).rows;
-  index.train = example_sizes(index.lengths, request.options.max_len, request.options.overlong, kMostDataRows);
+  index.train = data::example_sizes(index.lengths, request.options.max_len, request.options.overlong, kMostDataRows);
   index.report.kept = std::ssize(index.train);
   for (const auto& size : index.train) index.report.tokens += size.tokens;
   for (const auto& [tokens, rows] : index.lengths)
     if (tokens > request.options.max_len)
-      (request.options.overlong == data::Overlong::drop ? index.report.dropped_long : index.report.truncated) += rows;
+      (request.options.overlong == options::Overlong::drop ? index.report.dropped_long : index.report.truncated) +=
+          rows;
   return index;
 }
 
@@ -100,7 +101,7 @@ DataIndexRequest data_index_request(const experiment::ExperimentConfig& config) 
   q.source = source_of(config.data);
   if (q.source == DataSource::none) return q;
   const bool rows = q.source == DataSource::rows;
-  const train::Settings settings = experiment::data_only_settings(config, rows ? family_of(config) : model::Family{});
+  const train::Settings settings = train::data_only_settings(config, rows ? family_of(config) : model::Family{});
   q.options = settings.data;
   q.batches = train::batch_options(settings);
   q.stamp = rows ? stamp_of(q.options) : stamp_of(config.data.lengths);

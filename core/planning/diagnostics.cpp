@@ -90,7 +90,7 @@ std::vector<plan::Request> larger(const experiment::Experiment& experiment, cons
 
 // Where scores are materialised, the changes of an experiment with fused attention, each with that change.
 std::vector<plan::PlanChange> fused_changes(const plan::Request& request, std::vector<plan::Request> larger) {
-  using Attention = plan::StackProfile::Attention;
+  using Attention = options::Attention;
   if (request.work != plan::Work::train || request.profile.attention != Attention::materialised) return {};
   plan::Request fused = request;
   fused.profile.attention = Attention::fused;

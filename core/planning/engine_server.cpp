@@ -3,29 +3,29 @@
 
 #include <algorithm>
 
-#include "core/experiment/settings.h"
-#include "core/experiment/sweep_settings.h"
+#include "core/serve/load/sweep_settings.h"
 #include "core/serve/scheduling/engine_kv_layout.h"
 #include "core/train/model.h"
+#include "core/train/run_settings.h"
 
 namespace mw::planning {
 
-serve::SchedulerSettings server_settings(const experiment::ServeSection& serve, const model::Config& model) {
-  serve::SchedulerSettings settings = experiment::scheduler_settings(serve);
+serve::SchedulerSettings server_settings(const options::Serving& serve, const model::Config& model) {
+  serve::SchedulerSettings settings = serve::scheduler_settings(serve);
   if (!serve.sets_max_model_len) settings.max_model_len = std::min(settings.max_model_len, model.max_positions);
   return settings;
 }
 
-Bytes requested_kv(const experiment::ServeSection& serve) {
+Bytes requested_kv(const options::Serving& serve) {
   return Bytes(static_cast<std::int64_t>(serve.kv_gib * 1073741824.0));
 }
 
-serve::OutOfWindowKv window_kv(const experiment::ServeSection& serve) {
+serve::OutOfWindowKv window_kv(const options::Serving& serve) {
   return serve.sliding_window_kv ? serve::OutOfWindowKv::freed : serve::OutOfWindowKv::kept;
 }
 
 EngineServer engine_server(const experiment::ExperimentConfig& experiment, const model::Config& config) {
-  train::ModelSettings settings = experiment::model_values(experiment);
+  train::ModelSettings settings = train::model_values(experiment);
   settings.use = engine::NetworkUse::inference;
   const plan::InferenceModel model = inference_model(settings);
   const serve::SchedulerSettings wanted = server_settings(experiment.serve, config);

@@ -8,9 +8,9 @@
 namespace mw::planning {
 
 // Returns the scheduler settings with the limits of load_served(), without a KV layout.
-serve::SchedulerSettings server_settings(const experiment::ServeSection& serve, const model::Config& model);
-Bytes requested_kv(const experiment::ServeSection& serve);  // 0: as much as the requests need, limited by free memory
-serve::OutOfWindowKv window_kv(const experiment::ServeSection& serve);
+serve::SchedulerSettings server_settings(const options::Serving& serve, const model::Config& model);
+Bytes requested_kv(const options::Serving& serve);  // 0: as much as the requests need, limited by free memory
+serve::OutOfWindowKv window_kv(const options::Serving& serve);
 
 struct EngineServer {
   serve::SchedulerSettings settings;  // with the engine's KV layout

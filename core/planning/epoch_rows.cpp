@@ -72,7 +72,7 @@ constexpr std::int64_t kMostDrawn = 4'000'000;  // rows whose split is drawn one
 
 std::int64_t not_held_out(std::int64_t rows, const data::DatasetOptions& options) {
   if (rows > kMostDrawn)
-    return static_cast<std::int64_t>(static_cast<double>(rows) * (1 - random_share_held_out(options)));
+    return static_cast<std::int64_t>(static_cast<double>(rows) * (1 - options.random_share_held_out()));
   std::int64_t kept = 0;
   for (std::int64_t row = 0; row < rows; ++row)
     if (split_of(options, row) == data::Split::train) ++kept;
@@ -81,7 +81,7 @@ std::int64_t not_held_out(std::int64_t rows, const data::DatasetOptions& options
 
 // Estimates from data.rows and data.mean_len, or from a histogram with too many rows to count one by one.
 std::optional<double> estimated_rows(const experiment::ExperimentConfig& config) {
-  data::DatasetOptions options = config.data;
+  data::DatasetOptions options{config.data};
   options.seed = config.train.seed;
   plan::Lengths lengths{.max_len = config.data.max_len,
                         .mean = config.data.mean_len,
@@ -91,7 +91,7 @@ std::optional<double> estimated_rows(const experiment::ExperimentConfig& config)
   if (!config.data.lengths.empty()) {
     for (const auto& [tokens, rows] : data::read_lengths(config.data.lengths))
       lengths.histogram.emplace_back(tokens, rows);
-    share = 1 - random_share_held_out(options);
+    share = 1 - options.random_share_held_out();
   }
   const double rows = plan::row_statistics(lengths, 1).batches_rows * share;
   return rows > 0 ? std::optional(rows) : std::nullopt;
@@ -111,7 +111,7 @@ std::optional<double> epoch_rows(const experiment::ExperimentConfig& config, std
 }
 
 std::optional<long long> training_steps(const experiment::ExperimentConfig& config, std::stop_token stop) {
-  const experiment::TrainSection& train = config.train;
+  const options::Training& train = config.train;
   if (train.epochs <= 0) return train.rate.steps;
   const auto rows = epoch_rows(config, std::move(stop));
   if (!rows) return std::nullopt;

@@ -5,10 +5,10 @@
 #include <bit>
 
 #include "core/data/dataset/example_list.h"
-#include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/plan/search/smallest_changes.h"
 #include "core/train/model.h"
+#include "core/train/run_settings.h"
 
 namespace mw::planning {
 namespace {
@@ -33,7 +33,7 @@ class FixPricing {
     const experiment::ExperimentConfig config = e.config();
     seconds_ = seconds(e);
     if (config.model.path.empty() || config.data.path.empty()) return;  // every row as long as it may be
-    const train::Settings s = experiment::train_settings(config);
+    const train::Settings s = train::train_settings(config);
     config_ = formats::read_config(s.model.path);
     tokenizer_ = train::load_tokenizer_of(s.model);
     dataset_ = data::open_dataset(s.data, *tokenizer_, stop);
@@ -55,7 +55,7 @@ class FixPricing {
  private:
   Prediction prediction(const experiment::Experiment& e) const {
     if (!tokenizer_) return predict(e, ReadData::no);
-    const train::Settings s = experiment::train_settings(e.config());
+    const train::Settings s = train::train_settings(e.config());
     return predict_run(s, train::data_facts(s, config_, dataset_, *tokenizer_));
   }
   // Of the planner, for the ratio: the speed of this machine cancels out.
@@ -77,7 +77,7 @@ class FixPricing {
 // The kinds of changes on the same devices, in order of preference.
 std::vector<Way> ways_to_fit(const experiment::ExperimentConfig& config) {
   std::vector<Way> all;
-  const experiment::TrainSection& train = config.train;
+  const options::Training& train = config.train;
   const auto add = [&](Way way) {
     if (!way.empty()) all.push_back(std::move(way));
   };

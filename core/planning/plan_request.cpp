@@ -7,10 +7,11 @@
 #include "core/base/files.h"
 #include "core/data/dataset/lengths.h"
 #include "core/engine/kernels/kernel_choice.h"
-#include "core/experiment/settings.h"
+#include "core/experiment/bind.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/lint/lora_modules.h"
 #include "core/mesh/collectives/engine_step.h"
+#include "core/mesh/layout/sharding_options.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/mesh/layout/unused_axes.h"
 #include "core/plan/calibration/calibration_file.h"
@@ -19,6 +20,7 @@
 #include "core/planning/engine_server.h"
 #include "core/planning/epoch_rows.h"
 #include "core/train/model.h"
+#include "core/train/run_settings.h"
 
 namespace mw::planning {
 namespace {
@@ -42,15 +44,15 @@ mesh::Mesh mesh_of(const mesh::Mesh& given, const hardware::Target& target, mode
   return mesh;
 }
 
-void set_sharding(const experiment::ShardingSection& sharding, plan::Request& r) {
+void set_sharding(const options::Sharding& sharding, plan::Request& r) {
   const mesh::ExpertParallel experts = r.rules.experts;
-  r.rules = experiment::sharding_rules(sharding, r.rules.preset);
+  r.rules = mesh::sharding_rules(sharding, r.rules.preset);
   r.rules.experts = experts;
   if (r.stack == model::Stack::engine) r.rules = mesh::engine_rules(std::move(r.rules));
-  r.places = experiment::axis_places(sharding);
+  r.places = mesh::axis_places(sharding);
 }
 
-void set_profile(const experiment::TrainSection& train, plan::Request& r) {
+void set_profile(const options::Training& train, plan::Request& r) {
   if (train.attention) r.profile.attention = *train.attention;
   if (train.adapter_dtype) r.profile.adapters = r.profile.gradients = *train.adapter_dtype;
   if (train.moment_dtype) r.profile.moments = *train.moment_dtype;
@@ -80,7 +82,7 @@ void set_speed_here(const experiment::ExperimentConfig& config, const plan::Plan
     plan::apply(*found.rates, found.origin, devices > 1 ? 1.0 * std::min(devices, all) / devices : threads, r);
 }
 
-void set_price(const experiment::PriceSection& given, const plan::PlanContext& context, plan::Request& r) {
+void set_price(const options::Price& given, const plan::PlanContext& context, plan::Request& r) {
   const hardware::Price* price = context.catalogue.price(r.target.chip.id, given.region, given.price_class);
   if (!price && (!given.region.empty() || !given.price_class.empty()))
     throw Error({.id = "PRICE",
@@ -114,14 +116,14 @@ void set_price(const experiment::PriceSection& given, const plan::PlanContext& c
   r.price_days = hardware::age_days(r.price, floor<days>(system_clock::now()));
 }
 
-void set_lengths(const experiment::DataSection& data, plan::Request& r) {
+void set_lengths(const options::Data& data, plan::Request& r) {
   plan::Lengths& l = r.lengths;
   l.max_len = data.max_len;
   l.mean = data.mean_len;
   l.count = data.rows;
   if (!data.lengths.empty())
     for (const auto& [tokens, rows] : data::read_lengths(data.lengths)) l.histogram.emplace_back(tokens, rows);
-  using experiment::Padding;
+  using options::Padding;
   const Padding padding = data.padding.value_or(r.profile.static_shapes ? Padding::max_len : Padding::longest);
   l.rows = data.packing                  ? plan::RowLayout::packed
            : padding == Padding::max_len ? plan::RowLayout::padded
@@ -144,7 +146,7 @@ void set_training(const experiment::ExperimentConfig& config, plan::Request& r) 
 }
 
 void set_serving(const experiment::ExperimentConfig& config, plan::Request& r) {
-  const experiment::ServeSection& serve = config.serve;
+  const options::Serving& serve = config.serve;
   r.serve = {.max_num_seqs = serve.max_num_seqs,
              .max_model_len = serve.max_model_len,
              .max_num_batched_tokens = serve.max_num_batched_tokens,
@@ -316,7 +318,7 @@ bool served_here(const plan::Request& r) {
 plan::Request plan_request(const experiment::Experiment& e, const plan::PlanContext& context) {
   const experiment::ExperimentConfig& config = e.config();
   plan::Request r;
-  r.model = experiment::model_config(config.model);
+  r.model = formats::model_config(config.model);
   r.target = context.catalogue.target(config.target.id);
   r.work = work_of(config.kind);
   plan::set_stack(r, stack_of(config, r.target, r.work));
@@ -340,9 +342,9 @@ plan::Request plan_request(const experiment::Experiment& e, const plan::PlanCont
   return r;
 }
 
-std::vector<SizeCase> size_cases(const experiment::SizeSection& size) {
+std::vector<SizeCase> size_cases(const options::Sizing& size) {
   std::vector<SizeCase> cases;
-  for (const serve::Workload workload : size.workloads)
+  for (const options::Workload workload : size.workloads)
     for (const std::string& batch : size.batches) {
       std::int64_t n = 0;
       if (std::from_chars(batch.data(), batch.data() + batch.size(), n).ec != std::errc{} || n < 1)
@@ -356,8 +358,8 @@ std::vector<SizeCase> size_cases(const experiment::SizeSection& size) {
   return cases;
 }
 
-plan::Request with_case(plan::Request r, const experiment::SizeSection& size, const SizeCase& point) {
-  using serve::Workload;
+plan::Request with_case(plan::Request r, const options::Sizing& size, const SizeCase& point) {
+  using options::Workload;
   r.work = point.workload == Workload::rollout ? Work::rollout : Work::forward;
   const bool chunked = point.workload == Workload::chunked_forward;
   r.rollout = {

@@ -36,10 +36,10 @@ plan::Request plan_request(const experiment::Experiment& experiment, const plan:
 
 // One point of a size experiment: a workload at one batch size.
 struct SizeCase {
-  serve::Workload workload{};
+  options::Workload workload{};
   std::int64_t batch = 1;
 };
-std::vector<SizeCase> size_cases(const experiment::SizeSection& size);  // throws RANGE for an invalid batch
-plan::Request with_case(plan::Request request, const experiment::SizeSection& size, const SizeCase& point);
+std::vector<SizeCase> size_cases(const options::Sizing& size);  // throws RANGE for an invalid batch
+plan::Request with_case(plan::Request request, const options::Sizing& size, const SizeCase& point);
 
 }  // namespace mw::planning

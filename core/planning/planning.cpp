@@ -6,15 +6,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/experiment/settings.h"
 #include "core/plan/request/local_model.h"
 #include "core/planning/engine_server.h"
+#include "core/train/run_settings.h"
 
 namespace mw::planning {
 namespace {
 
 void add_points(const experiment::ExperimentConfig& config, ExperimentPlan& out) {
-  const experiment::SizeSection& sizes = config.size;
+  const options::Sizing& sizes = config.size;
   for (const SizeCase& size : size_cases(sizes)) {
     SizePoint& point = out.points.emplace_back(SizePoint{size, plan::predict(with_case(out.request, sizes, size))});
     point.rows_in_budget = rows_in_budget(config.budget, point.plan, size.batch);
@@ -28,7 +28,7 @@ void add_points(const experiment::ExperimentConfig& config, ExperimentPlan& out)
 }
 
 // Predicts the step time for each candidate length and reports the one nearest to the measurement.
-void add_guesses(const experiment::MeasuredSection& measured, ExperimentPlan& out) {
+void add_guesses(const options::Measured& measured, ExperimentPlan& out) {
   out.measured_step = measured.seconds_per_step;
   out.measured_hours = measured.hours;
   out.measured_source = measured.source;
@@ -69,7 +69,7 @@ void add_cost(const experiment::Experiment& e, const plan::PlanContext& context,
   out.problems.push_back(std::move(problem));
 }
 
-void add_budget(const experiment::BudgetSection& budget, ExperimentPlan& out) {
+void add_budget(const options::Budget& budget, ExperimentPlan& out) {
   out.budget = budget_plan(budget, out.request, out.plan);
   if (budget.usd > 0 && out.plan.run.usd_per_hour <= 0)
     out.problems.push_back({.id = "BUDGET",
@@ -87,7 +87,7 @@ void add_budget(const experiment::BudgetSection& budget, ExperimentPlan& out) {
        .expected = to_text(*out.budget)});
 }
 
-void add_tco(const experiment::ServeSection& serve, const plan::PlanContext& context, ExperimentPlan& out) {
+void add_tco(const options::Serving& serve, const plan::PlanContext& context, ExperimentPlan& out) {
   out.serve_hours = serve.hours;
   if (serve.target.empty() || out.request.work != plan::Work::train) return;
   const hardware::Target server = context.catalogue.target(serve.target);
@@ -108,11 +108,9 @@ void add_tco(const experiment::ServeSection& serve, const plan::PlanContext& con
 // twice.
 train::Trainable trained(const experiment::ExperimentConfig& config, const plan::Request& r) {
   const model::TensorInventory inventory(r.model);
-  if (r.method == model::TrainMethod::full)
-    return train::trainable_weights(inventory, experiment::save_dtype(config.train));
+  if (r.method == model::TrainMethod::full) return train::trainable_weights(inventory, train::save_dtype(config.train));
   if (r.stack == model::Stack::engine && !r.targets.empty())
-    return train::trainable_adapters(inventory,
-                                     experiment::adapter_shapes(r.model, experiment::lora_options(config.lora)));
+    return train::trainable_adapters(inventory, train::adapter_shapes(r.model, config.lora));
   train::Trainable out = train::trainable_adapters(inventory, plan::adapter_shapes(r, inventory));
   const double held = plan::local_model(r, mesh::ShardingUse::training).adapters(plan::DType::f32).total;
   out.params = static_cast<std::int64_t>(held);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 
-#include "core/experiment/settings.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/collectives/reshard_plan.h"
@@ -15,6 +14,7 @@
 #include "core/planning/epoch_rows.h"
 #include "core/planning/plan_request.h"
 #include "core/train/model.h"
+#include "core/train/run_settings.h"
 
 namespace mw::planning {
 
@@ -30,7 +30,7 @@ plan::TrainShape shape_of(const train::Settings& s, const model::Config& config,
   plan::TrainShape shape;
   shape.method = s.method;
   shape.weights = s.model.weights;
-  if (s.method == model::TrainMethod::lora) shape.lora = experiment::adapter_shapes(config, s.lora);
+  if (s.method == model::TrainMethod::lora) shape.lora = train::adapter_shapes(config, s.lora);
   shape.dropout = s.method == model::TrainMethod::lora && s.lora.dropout > 0;
   shape.remat = s.remat;
   shape.tokens = work.rows.step_tokens;
@@ -60,7 +60,7 @@ Prediction predict_shape(const train::Settings& s, const train::DataFacts& facts
     add(plan::predict_train_memory(facts.config, shape_of(s, facts.config, work)), facts.largest);
   } else {
     p.mesh = s.model.mesh;
-    const mesh::Placement placement = experiment::training_placement(s, facts.config);
+    const mesh::Placement placement = train::training_placement(s, facts.config);
     const mesh::ReshardPlans plans(facts.config, placement, p.mesh);
     for (int d = 0; d < devices; ++d) {
       const std::int64_t index = mesh::batch_slice(p.mesh, d).index;
@@ -98,7 +98,7 @@ std::vector<data::BatchSize> full_shares(const train::Settings& s, std::int64_t 
 
 train::DataFacts full_facts(const train::Settings& s, const model::Config& config) {
   train::DataFacts facts{.config = config, .largest = full_rows(s, s.batch), .shares = full_shares(s, s.batch)};
-  if (!holds_rows_out(s.data)) return facts;  // no rows are held out
+  if (!s.data.holds_rows_out()) return facts;  // no rows are held out
   facts.evaluation = full_shares(s, std::min<std::int64_t>(s.batch, s.eval_rows));
   if (s.answers > 0 || (s.sample_every > 0 && s.sample_prompts > 0))
     facts.asked = {s.data.max_len, s.data.max_len + s.sample.max_new_tokens};
@@ -116,7 +116,7 @@ Prediction predict(const experiment::Experiment& experiment, ReadData read_data,
   const bool from_folder = !given.model.path.empty();
   const model::Config config =
       from_folder ? formats::read_config(given.model.path) : model::catalogue_config(given.model.id);
-  train::Settings settings = experiment::plan_settings(given, config.family);
+  train::Settings settings = train::plan_settings(given, config.family);
   const bool read =
       read_data == ReadData::yes && from_folder && !settings.data.path.empty() && !model::is_planning_only(config);
   train::DataFacts facts;
@@ -144,7 +144,7 @@ Prediction predict(const experiment::Experiment& experiment, ReadData read_data,
   p.basis = read ? Basis::exact : Basis::bound;
   p.lengths.assign(lengths.begin(), lengths.end());
   if (tokens > 0) p.loss_share = loss_tokens / tokens;
-  p.trainable = experiment::trainable(settings, config);
+  p.trainable = train::trainable(settings, config);
   if (settings.epochs <= 0)
     p.steps = settings.rate.steps;
   else if (read_data == ReadData::yes)

@@ -21,7 +21,7 @@ bool fits(const plan::Request& request) {
 }
 
 // Memory grows with the batch. 0: not even one row fits.
-std::int64_t largest_fitting(const plan::Request& request, const experiment::SizeSection& size, SizeCase too_large) {
+std::int64_t largest_fitting(const plan::Request& request, const options::Sizing& size, SizeCase too_large) {
   std::int64_t fitting = 0;
   for (std::int64_t above = too_large.batch; above - fitting > 1;) {
     const std::int64_t middle = fitting + (above - fitting) / 2;
@@ -53,7 +53,7 @@ serve::SizePoint predicted_point(const plan::Request& request, const SizeCase& s
 }
 
 void check_context(const PredictedSizes& sizes) {
-  const experiment::SizeSection& s = sizes.size;
+  const options::Sizing& s = sizes.size;
   const int longest = std::max(s.prompt_len + s.new_tokens, s.forward_len), most = sizes.plain.model.max_positions;
   if (most > 0 && longest > most)
     throw Error({.id = "CONTEXT",
@@ -94,7 +94,7 @@ PredictedSizes predicted_sizes(const experiment::Experiment& e, const plan::Plan
 bool predict_sizes(const PredictedSizes& sizes, const std::function<void(const serve::SizePoint&)>& report,
                    const std::stop_token& stop) {
   for (size_t begin = 0, end = 0; begin < sizes.cases.size(); begin = end) {
-    const serve::Workload workload = sizes.cases[begin].workload;
+    const options::Workload workload = sizes.cases[begin].workload;
     while (end < sizes.cases.size() && sizes.cases[end].workload == workload) ++end;
     for (const plan::Request* request : {&sizes.plain, &sizes.adapted}) {
       std::optional<std::int64_t> largest;  // the same for all batches that do not fit

@@ -10,7 +10,7 @@
 namespace mw::planning {
 
 struct PredictedSizes {
-  experiment::SizeSection size;
+  options::Sizing size;
   std::vector<SizeCase> cases;   // by workload, then by batch, ascending and without repetitions
   plan::Request plain, adapted;  // without and with LoRA adapters
   Bytes capacity() const { return Bytes(std::llround(plain.target.chip.memory.value)); }

@@ -3,8 +3,8 @@
 #pragma once
 #include <stop_token>
 
-#include "core/experiment/sweep_settings.h"
 #include "core/plan/calibration/plan_context.h"
+#include "core/serve/load/sweep_settings.h"
 
 namespace mw::planning {
 

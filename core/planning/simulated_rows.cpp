@@ -15,14 +15,14 @@ using formats::BenchPoint;
 using plan::MeasuredQuantity;
 
 // The load of a measurement; ten requests per user if the measurement does not state the number.
-serve::LoadSettings load_of(const plan::Measurement& row) {
-  serve::LoadSettings s;
-  s.arrival = row.load.concurrency > 0 ? serve::Arrival::closed : serve::Arrival::poisson;
+options::LoadSettings load_of(const plan::Measurement& row) {
+  options::LoadSettings s;
+  s.arrival = row.load.concurrency > 0 ? options::Arrival::closed : options::Arrival::poisson;
   s.concurrency = row.load.concurrency;
   s.request_rate = row.load.request_rate;
   s.input_len = row.request.serve.input_len;
   s.output_len = row.request.serve.output_len;
-  if (row.load.spread > 0) s.lengths = serve::LengthDistribution::uniform, s.spread = row.load.spread;
+  if (row.load.spread > 0) s.lengths = options::LengthDistribution::uniform, s.spread = row.load.spread;
   s.num_prompts = row.load.requests > 0 ? row.load.requests : 10 * row.load.concurrency;
   s.warmups = row.load.warmups;
   return s;
@@ -48,7 +48,7 @@ auto played_as(const plan::Measurement& m) {
 
 BenchPoint simulated_row(const plan::Measurement& row) {
   const plan::ServeWork& w = row.request.serve;
-  const plan::StackProfile::ServerDefaults& server = row.request.profile.server;
+  const options::ServerDefaults& server = row.request.profile.server;
   const auto chunked = server.chunked_prefill ? serve::ChunkedPrefill::on : serve::ChunkedPrefill::off;
   const auto backend = serve::make_cost_model_backend(
       row.request, {.max_num_seqs = w.max_num_seqs,
@@ -57,10 +57,10 @@ BenchPoint simulated_row(const plan::Measurement& row) {
                     .chunked_prefill = chunked,
                     .prefix_cache = row.load.earlier.empty() ? serve::PrefixCache::off : serve::PrefixCache::on,
                     .kv = {.block_size = server.block_size, .groups = {}, .capacity = {}}});
-  serve::LoadSettings settings = load_of(row);
-  if (!row.load.earlier.empty()) settings.prompts = serve::PromptMode::replayed;
+  options::LoadSettings settings = load_of(row);
+  if (!row.load.earlier.empty()) settings.prompts = options::PromptMode::replayed;
   for (const plan::EarlierLoad& before : row.load.earlier) {
-    serve::LoadSettings earlier = settings;
+    options::LoadSettings earlier = settings;
     earlier.input_len = before.input_len, earlier.output_len = before.output_len;
     earlier.num_prompts = before.requests;
     backend->run(serve::make_load(earlier), {}, {});

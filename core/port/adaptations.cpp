@@ -4,10 +4,12 @@
 #include <algorithm>
 
 #include "core/base/text.h"
-#include "core/experiment/settings.h"
+#include "core/experiment/bind.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/lint/lora_modules.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/model/inventory.h"
+#include "core/train/run_settings.h"
 
 namespace mw::port {
 namespace {
@@ -32,7 +34,7 @@ std::string target_of(const Experiment& experiment) {
   return experiment.value("target.id").get<std::string>();
 }
 
-std::int64_t trained_parameters(const experiment::LoraSection& lora, const plan::Request& request) {
+std::int64_t trained_parameters(const options::Lora& lora, const plan::Request& request) {
   const model::TensorInventory inventory(request.model);
   if (request.method == model::TrainMethod::full) return inventory.parameters();
   const auto naming = request.stack == model::Stack::tunix ? lint::ModuleNaming::qwix : lint::ModuleNaming::peft;
@@ -53,8 +55,8 @@ PlanFigures figures(const Experiment& experiment, const plan::PlanContext& conte
   try {
     plan::Request request = planning::plan_request(experiment, context);
     if (figured == Figured::rollout)
-      request =
-          planning::with_case(std::move(request), experiment.config().size, {serve::Workload::rollout, kRolloutBatch});
+      request = planning::with_case(std::move(request), experiment.config().size,
+                                    {options::Workload::rollout, kRolloutBatch});
     const plan::Plan plan = plan::predict(request);
     for (const Problem& p : plan.problems)
       if (p.severity == Severity::error && p.id != "MEMORY") return {.error = to_text(p), .peak = {}, .capacity = {}};
@@ -90,7 +92,7 @@ class Writer {
         gpu_mesh_(mesh_of(gpu_, context)),
         tpu_mesh_(mesh_of(tpu_, context)) {
     const experiment::ExperimentConfig config = tpu_.valid_values();
-    config_ = experiment::model_config(config.model);
+    config_ = formats::model_config(config.model);
     targets_ = experiment::lora_targets(config.lora);
     diagnosis_ = planning::diagnostics(tpu_, context);
   }
@@ -359,7 +361,7 @@ PortedToTpu ported_to_tpu(const PortedRecipe& recipe, const std::string& tpu, co
   next.erase("train.attention");
   const experiment::ExperimentConfig config = next.config();
   if (recipe.adapters) {
-    const model::TensorInventory inventory(experiment::model_config(config.model));
+    const model::TensorInventory inventory(formats::model_config(config.model));
     next.set_value("lora.module_path",
                    lint::lora_pattern(inventory, experiment::lora_targets(config.lora), lint::ModuleNaming::qwix));
     next.set_value("export.merge", "meshwright");

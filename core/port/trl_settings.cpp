@@ -70,7 +70,7 @@ class TrlWriter {
         "train.dtype");
     if (config_.train.attention)
       add("from_pretrained", "attn_implementation",
-          *config_.train.attention == plan::StackProfile::Attention::fused ? "sdpa" : "eager", "train.attention");
+          *config_.train.attention == options::Attention::fused ? "sdpa" : "eager", "train.attention");
   }
 
   void add_training() {

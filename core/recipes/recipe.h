@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "core/data/dataset/hub_dataset.h"
+#include "core/experiment/hub_dataset.h"
 #include "core/mesh/layout/mesh.h"
 #include "core/model/inventory.h"
 #include "core/recipes/row_plan.h"
@@ -37,12 +37,12 @@ struct RecipeInput {
   std::vector<model::Role> targets{};
   Json values = Json::object();      // resolved sections of the parameter table: lora, data, train, serve, sweep
   Json experiment = Json::object();  // the experiment document
-  std::optional<data::HubDataset> source{};  // of the rows, if data.source is set
-  std::optional<RowPlan> rows{};             // training batches; empty without data or tokenizer
-  std::filesystem::path adapter{};           // PEFT folder of the initial adapter, or empty
-  std::filesystem::path tokenizer{};         // file, or folder with the tokenizer's files; empty if unknown
-  Json predicted = Json::object();           // memory on the target by category, and by device; empty on this machine
-  std::vector<std::string> remarks{};        // for README.md: findings of the checker, missing parts
+  std::optional<experiment::HubDataset> source{};  // of the rows, if data.source is set
+  std::optional<RowPlan> rows{};                   // training batches; empty without data or tokenizer
+  std::filesystem::path adapter{};                 // PEFT folder of the initial adapter, or empty
+  std::filesystem::path tokenizer{};               // file, or folder with the tokenizer's files; empty if unknown
+  Json predicted = Json::object();     // memory on the target by category, and by device; empty on this machine
+  std::vector<std::string> remarks{};  // for README.md: findings of the checker, missing parts
 };
 
 struct File {

@@ -8,6 +8,7 @@
 #include "core/base/units.h"
 #include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
+#include "core/mesh/layout/mesh.h"
 
 namespace mw::store {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/train/checkpoint.h"
+#include "core/train/run_settings.h"
 
 #include <algorithm>
 #include <charconv>
@@ -78,7 +79,7 @@ void write_model(const fs::path& folder, const Settings& settings, const engine:
     else
       cluster.read_weight(index, out);
   };
-  formats::write_hf_weights(folder, cluster.config(), cluster.inventory(), read, settings.save_dtype);
+  formats::write_hf_weights(folder, cluster.config(), cluster.inventory(), read, save_dtype(settings));
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "tokenizer.model", "chat_template.jinja",
                            "chat_template.json", "special_tokens_map.json"})
     if (is_file(settings.model.path / name)) copy_atomically(settings.model.path / name, folder / name);

@@ -47,20 +47,21 @@ std::vector<data::Example> with_prompts(const data::ExampleList& examples, long 
   return found;
 }
 
-int answer_limit(const data::Example& example, const data::Tokenizer& tokenizer, const engine::SampleOptions& options) {
+int answer_limit(const data::Example& example, const data::Tokenizer& tokenizer,
+                 const options::SampleOptions& options) {
   constexpr int kMargin = 16;
   return std::min(options.max_new_tokens, static_cast<int>(tokenizer.encode(example.answer).size()) + kMargin);
 }
 
 Score answer_prompts(LoadedModel& model, std::span<const data::Example> examples, long limit,
-                     const data::ChatTemplate& chat, const engine::SampleOptions& options, std::stop_token stop,
+                     const data::ChatTemplate& chat, const options::SampleOptions& options, std::stop_token stop,
                      const std::function<void(const event::Sample&, long, long)>& on_answer) {
   const auto questions = examples.first(std::min(examples.size(), static_cast<size_t>(std::max(0L, limit))));
   const auto total = static_cast<long>(questions.size());
   Score score;
   for (const data::Example& example : questions) {
     if (stop.stop_requested()) break;
-    engine::SampleOptions sampling = options;
+    options::SampleOptions sampling = options;
     sampling.max_new_tokens = answer_limit(example, *model.tokenizer, options);
     const Answer got = answer(model, example.prompt, chat, sampling, stop);
     const bool right = got.text == example.answer;

@@ -26,7 +26,7 @@ std::vector<data::Example> with_prompts(const data::ExampleList& examples, long 
                                         const data::Tokenizer& tokenizer);
 // Maximum number of tokens of an answer: the length of the expected answer plus a margin, to show how a wrong answer
 // continues.
-int answer_limit(const data::Example& example, const data::Tokenizer& tokenizer, const engine::SampleOptions& options);
+int answer_limit(const data::Example& example, const data::Tokenizer& tokenizer, const options::SampleOptions& options);
 
 // Number of answered prompts, and of answers that equal the expected one after trimming.
 struct Score {
@@ -35,7 +35,7 @@ struct Score {
 };
 // Answers the first `limit` of the examples, which have prompts.
 Score answer_prompts(LoadedModel& model, std::span<const data::Example> examples, long limit,
-                     const data::ChatTemplate& chat, const engine::SampleOptions& options, std::stop_token stop,
+                     const data::ChatTemplate& chat, const options::SampleOptions& options, std::stop_token stop,
                      const std::function<void(const event::Sample&, long done, long total)>& on_answer);
 
 }  // namespace mw::train

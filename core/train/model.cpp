@@ -98,24 +98,24 @@ LoadedModel load_weights(const ModelSettings& settings, const model::Config& con
   return out;
 }
 
-data::ChatFormat chat_format(model::Family family) {
+options::ChatFormat chat_format(model::Family family) {
   switch (family) {
     case model::Family::gemma2:
-      return data::ChatFormat::gemma2;
+      return options::ChatFormat::gemma2;
     case model::Family::gemma3:
-      return data::ChatFormat::gemma3;
+      return options::ChatFormat::gemma3;
     case model::Family::gemma4:
-      return data::ChatFormat::gemma4;
+      return options::ChatFormat::gemma4;
     case model::Family::llama:
     case model::Family::qwen3:
     case model::Family::gemma1:
     case model::Family::gemma3n:  // for planning only
-      return data::ChatFormat::none;
+      return options::ChatFormat::none;
   }
-  return data::ChatFormat::gemma3;
+  return options::ChatFormat::gemma3;
 }
 
-engine::LoraOptions lora_options(const formats::Adapter& adapter) {
+options::Lora lora_options(const formats::Adapter& adapter) {
   return {.rank = adapter.rank,
           .alpha = adapter.alpha,
           .dropout = adapter.dropout,
@@ -126,10 +126,10 @@ engine::LoraOptions lora_options(const formats::Adapter& adapter) {
           .dora = adapter.dora};
 }
 
-engine::LoraOptions lora_options(const formats::Adapter& adapter, const engine::LoraOptions& training) {
-  engine::LoraOptions options = lora_options(adapter);
+options::Lora lora_options(const formats::Adapter& adapter, const options::Lora& training) {
+  options::Lora options = lora_options(adapter);
   options.dropout = training.dropout;
-  options.b_rate = training.b_rate;
+  options.plus_ratio = training.plus_ratio;
   return options;
 }
 
@@ -200,11 +200,11 @@ void copy_adapter(const formats::Adapter& adapter, engine::Cluster& cluster) {
   cluster.values_written();
 }
 
-formats::Adapter adapter_of(const engine::Cluster& cluster, const engine::LoraOptions& options,
+formats::Adapter adapter_of(const engine::Cluster& cluster, const options::Lora& options,
                             const std::string& base_model) {
   formats::Adapter adapter{.rank = options.rank,
-                           .alpha = options.alpha,
-                           .dropout = options.dropout,
+                           .alpha = static_cast<float>(options.alpha),
+                           .dropout = static_cast<float>(options.dropout),
                            .rslora = options.rslora,
                            .dora = options.dora,
                            .base_model = base_model,
@@ -231,7 +231,7 @@ formats::Adapter adapter_of(const engine::Cluster& cluster, const engine::LoraOp
 namespace {
 
 // bos + prompt; limits the answer to the remaining context.
-std::vector<int> prompt_ids(const LoadedModel& model, const std::string& prompt, engine::SampleOptions& options) {
+std::vector<int> prompt_ids(const LoadedModel& model, const std::string& prompt, options::SampleOptions& options) {
   std::vector<int> ids{model.tokenizer->bos()};
   const std::vector<int> body = model.tokenizer->encode(prompt);
   ids.insert(ids.end(), body.begin(), body.end());
@@ -245,7 +245,7 @@ std::vector<int> prompt_ids(const LoadedModel& model, const std::string& prompt,
   return ids;
 }
 
-void add_stops(const data::Tokenizer& tokenizer, const data::ChatTemplate& chat, engine::SampleOptions& options) {
+void add_stops(const data::Tokenizer& tokenizer, const data::ChatTemplate& chat, options::SampleOptions& options) {
   const std::vector<int> stops = answer_stops(tokenizer, chat);
   options.stop_ids.insert(options.stop_ids.end(), stops.begin(), stops.end());
 }
@@ -260,8 +260,8 @@ std::vector<int> answer_stops(const data::Tokenizer& tokenizer, const data::Chat
 }
 
 std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> prompts, const data::ChatTemplate& chat,
-                            const engine::SampleOptions& options, std::stop_token stop) {
-  engine::SampleOptions sampling = options;
+                            const options::SampleOptions& options, std::stop_token stop) {
+  options::SampleOptions sampling = options;
   std::vector<std::vector<int>> ids;
   for (const std::string& prompt : prompts) ids.push_back(prompt_ids(model, prompt, sampling));
   add_stops(*model.tokenizer, chat, sampling);
@@ -274,10 +274,10 @@ std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> pro
 }
 
 Answer answer(LoadedModel& model, const std::string& prompt, const data::ChatTemplate& chat,
-              const engine::SampleOptions& options, std::stop_token stop,
+              const options::SampleOptions& options, std::stop_token stop,
               const std::function<bool(const std::string&)>& on_text) {
   if (model.cluster->devices() > 1) return answers(model, std::span(&prompt, 1), chat, options, stop).front();
-  engine::SampleOptions sampling = options;
+  options::SampleOptions sampling = options;
   const std::vector<int> ids = prompt_ids(model, prompt, sampling);
   add_stops(*model.tokenizer, chat, sampling);
   Answer out;
@@ -303,7 +303,7 @@ void load_tuned(LoadedModel& model, const std::filesystem::path& folder, ModelSe
 }
 
 PromptLogits prompt_logits(LoadedModel& model, const std::string& prompt) {
-  engine::SampleOptions none;
+  options::SampleOptions none;
   PromptLogits out{.ids = prompt_ids(model, prompt, none), .logits = {}};
   const size_t n = out.ids.size();
   const std::vector<int> targets(n, -1), segments(n, 0);

@@ -32,21 +32,21 @@ LoadedModel load_weights(const ModelSettings& settings, const model::Config& con
 // Loads only the tokenizer.
 std::unique_ptr<data::Tokenizer> load_tokenizer_of(const ModelSettings& settings);
 
-data::ChatFormat chat_format(model::Family family);
+options::ChatFormat chat_format(model::Family family);
 
 // Reads an adapter and checks it against the config.json of the model, without loading weights.
 formats::Adapter read_adapter(const std::filesystem::path& folder, const std::filesystem::path& model);
 // LoRA options with the modules, ranks, alphas and dropout of the adapter.
-engine::LoraOptions lora_options(const formats::Adapter& adapter);
+options::Lora lora_options(const formats::Adapter& adapter);
 // The same with the dropout and the learning rates of `training`, which a file does not have.
-engine::LoraOptions lora_options(const formats::Adapter& adapter, const engine::LoraOptions& training);
+options::Lora lora_options(const formats::Adapter& adapter, const options::Lora& training);
 // Adds the LoRA to a cluster for inference and copies the values.
 void attach_adapter(const formats::Adapter& adapter, std::uint64_t seed, engine::Cluster& cluster);
 // Attaches the adapter in `folder` to a model loaded with `settings`, or replaces the model by the one in `folder`.
 void load_tuned(LoadedModel& model, const std::filesystem::path& folder, ModelSettings settings);
 // Copies values into a cluster with this LoRA; adapter_of reads them back for saving.
 void copy_adapter(const formats::Adapter& adapter, engine::Cluster& cluster);
-formats::Adapter adapter_of(const engine::Cluster& cluster, const engine::LoraOptions& options,
+formats::Adapter adapter_of(const engine::Cluster& cluster, const options::Lora& options,
                             const std::string& base_model);
 
 Bytes machine_memory();
@@ -65,9 +65,9 @@ struct Answer {
 // Generates until eos or the end-of-turn marker of `chat`; `prompt` is rendered text without bos. answers() decodes
 // several prompts together. `on_text` is supported on one device and stops generation by returning false.
 std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> prompts, const data::ChatTemplate& chat,
-                            const engine::SampleOptions& options, std::stop_token stop = {});
+                            const options::SampleOptions& options, std::stop_token stop = {});
 Answer answer(LoadedModel& model, const std::string& prompt, const data::ChatTemplate& chat,
-              const engine::SampleOptions& options, std::stop_token stop = {},
+              const options::SampleOptions& options, std::stop_token stop = {},
               const std::function<bool(const std::string& so_far)>& on_text = {});
 
 // Logits of the next token at each position of bos + prompt, [ids, vocab]. One device only. Throws CONTEXT if the

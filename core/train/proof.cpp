@@ -104,8 +104,8 @@ class Prover {
 LoadedModel Prover::load_one(const ModelSettings& settings, const char* phase) const {
   std::optional<formats::Adapter> adapter;
   Settings s = s_;
-  if (s.method == model::TrainMethod::lora && !s.adapter.empty()) {
-    adapter = read_adapter(s.adapter, s.model.path);
+  if (s.method == model::TrainMethod::lora && !s.lora.adapter.empty()) {
+    adapter = read_adapter(s.lora.adapter, s.model.path);
     s.lora = lora_options(*adapter, s.lora);
   }
   LoadedModel model = load_model(settings, [&](long done, long total) { progress(phase, done, total); });

@@ -46,7 +46,7 @@ double loss_bound(const StepRounding& rounding, double loss, int vocab, std::int
 
 // Bounds of an AdamW update (optimizer.h) of one element whose gradient has an error.
 struct UpdateInput {
-  engine::AdamWOptions options;
+  options::AdamWOptions options;
   std::int64_t t = 1;          // counts from 1
   double rate = 0;             // learning rate
   double coefficient = 1;      // clipping factor

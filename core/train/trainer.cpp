@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/train/trainer.h"
+#include "core/train/run_settings.h"
 
 #include <algorithm>
 #include <chrono>
@@ -186,7 +187,8 @@ void TrainingRun::take_profile(StepSeconds* step) {
 void TrainingRun::load() {
   emit(event::StateChanged{RunState::running});
   std::optional<formats::Adapter> adapter;
-  if (s_.method == model::TrainMethod::lora && !s_.adapter.empty()) adapter = read_adapter(s_.adapter, s_.model.path);
+  if (s_.method == model::TrainMethod::lora && !s_.lora.adapter.empty())
+    adapter = read_adapter(s_.lora.adapter, s_.model.path);
   s_.model.context = s_.data.max_len;
   model_ = load_model(s_.model, progress("loading weights"));
   if (s_.method == model::TrainMethod::lora) {
@@ -283,7 +285,7 @@ Json TrainingRun::data_info() const {
 }
 
 Trainable TrainingRun::trainable() {
-  if (s_.method == model::TrainMethod::full) return trainable_weights(cluster().inventory(), s_.save_dtype);
+  if (s_.method == model::TrainMethod::full) return trainable_weights(cluster().inventory(), save_dtype(s_));
   std::vector<mesh::AdapterShape> adapters;
   for (const engine::ResolvedLora& m : engine::resolve_lora(cluster().inventory(), s_.lora))
     adapters.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank, .dora = s_.lora.dora});

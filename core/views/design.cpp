@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/views/design.h"
 
-#include "core/experiment/settings.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/plan/time/collective_time.h"
 #include "core/plan/time/step_time.h"
+#include "core/train/run_settings.h"
 
 namespace mw::views {
 
@@ -14,8 +14,7 @@ namespace {
 std::vector<mesh::AdapterShape> adapters_of(const experiment::Experiment& e, const plan::Request& r,
                                             const model::TensorInventory& inventory) {
   const bool here = r.stack == model::Stack::engine && r.method == model::TrainMethod::lora && !r.targets.empty();
-  return here ? experiment::adapter_shapes(r.model, experiment::lora_options(e.config().lora))
-              : plan::adapter_shapes(r, inventory);
+  return here ? train::adapter_shapes(r.model, e.config().lora) : plan::adapter_shapes(r, inventory);
 }
 
 void set_collectives(Design& d, std::vector<mesh::Collective> list) {

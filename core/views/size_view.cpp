@@ -31,8 +31,8 @@ std::int64_t whole_number(const Json& object, const char* key, double most = kMo
   return static_cast<std::int64_t>(value);
 }
 
-std::optional<serve::Workload> workload_named(const Json& name) {
-  return name.is_string() ? parse<serve::Workload>(name.get_ref<const std::string&>()) : std::nullopt;
+std::optional<options::Workload> workload_named(const Json& name) {
+  return name.is_string() ? parse<options::Workload>(name.get_ref<const std::string&>()) : std::nullopt;
 }
 
 serve::SizePoint::Measured measured(const Json& j) {
@@ -61,7 +61,7 @@ serve::SizePoint::PredictedTime predicted_time(const Json& j) {
   return t;
 }
 
-SizeView::Line& line_of(SizeView& view, serve::Workload workload, bool adapters) {
+SizeView::Line& line_of(SizeView& view, options::Workload workload, bool adapters) {
   for (auto& line : view.lines)
     if (line.workload == workload && line.adapters == adapters) return line;
   view.lines.push_back({workload, adapters});
@@ -153,7 +153,7 @@ bool SizeView::has_both() const {
   return has(false) && has(true);
 }
 
-const SizeView::Line* SizeView::find(serve::Workload workload, bool adapters) const {
+const SizeView::Line* SizeView::find(options::Workload workload, bool adapters) const {
   for (const Line& line : lines)
     if (line.workload == workload && line.adapters == adapters) return &line;
   return nullptr;

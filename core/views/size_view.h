@@ -14,7 +14,7 @@ serve::SizePoint size_point(const Json& values);
 
 struct SizeView {
   struct Line {  // one workload with or without adapters
-    serve::Workload workload{};
+    options::Workload workload{};
     bool adapters = false;
     std::vector<serve::SizePoint> points{};  // by batch
   };
@@ -29,7 +29,7 @@ struct SizeView {
   std::size_t ignored = 0;    // invalid points
   bool empty() const;         // whether there is no point yet
   bool has_both() const;      // points with and without adapters
-  const Line* find(serve::Workload workload, bool adapters) const;  // null: none
+  const Line* find(options::Workload workload, bool adapters) const;  // null: none
 };
 SizeView size_view(const RunView& run);
 

@@ -159,7 +159,7 @@ std::string slo_text(const serve::Capacity& capacity) {
   return out;
 }
 
-std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, const serve::Slo& slo) {
+std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, const options::Slo& slo) {
   std::string out;
   const auto say = [&out](const std::string& more) { out += (out.empty() ? "" : ", ") + more; };
   std::string stable, before;

@@ -73,7 +73,7 @@ std::vector<ChartSample> samples_of(const formats::BenchSet& set, const std::vec
 std::string slo_text(const serve::Capacity& capacity);
 
 // Describes stability, knee and SLO rate of a line in one sentence: "stable to 8, overloaded from 32 ...".
-std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, const serve::Slo& slo);
+std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, const options::Slo& slo);
 
 // Returns the worst audit finding on a point for metrics whose name contains `field`; null if all are fine. Ignores
 // findings about too few requests, which are shown elsewhere.

@@ -25,7 +25,7 @@ double limit(const Json& slo, const char* key) {
   return value && value->is_number() && std::isfinite(value->get<double>()) ? std::max(0.0, value->get<double>()) : 0;
 }
 
-serve::Slo slo_of(const Json& info) {
+options::Slo slo_of(const Json& info) {
   const Json* slo = find_member(info, "slo");
   if (!slo) return {};
   return {.ttft_ms = limit(*slo, "ttft_ms"), .tpot_ms = limit(*slo, "tpot_ms"), .e2e_ms = limit(*slo, "e2e_ms")};
@@ -62,7 +62,7 @@ void add_lines(SweepView& view) {
 
 }  // namespace
 
-SweepView sweep_view(formats::BenchSet set, const serve::Slo& slo) {
+SweepView sweep_view(formats::BenchSet set, const options::Slo& slo) {
   SweepView view{.set = std::move(set), .slo = slo};
   add_lines(view);
   view.findings = serve::audit(view.set);

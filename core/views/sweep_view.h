@@ -19,7 +19,7 @@ struct SweepView {
   formats::BenchSet set;
   std::vector<SweepLine> lines{};
   std::vector<serve::Finding> findings{};
-  serve::Slo slo{};
+  options::Slo slo{};
   std::size_t ignored = 0;  // invalid points
 };
 SweepView sweep_view(const RunView& run);
@@ -33,9 +33,9 @@ class GrowingSweep {
 
  private:
   formats::BenchSet set_;
-  serve::Slo slo_;
+  options::Slo slo_;
   std::size_t ignored_ = 0;
 };
-SweepView sweep_view(formats::BenchSet set, const serve::Slo& slo);  // of a file or a shipped set
+SweepView sweep_view(formats::BenchSet set, const options::Slo& slo);  // of a file or a shipped set
 
 }  // namespace mw::views

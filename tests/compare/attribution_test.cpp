@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/experiment/sweep_settings.h"
 #include "core/planning/plan_request.h"
+#include "core/serve/load/sweep_settings.h"
 #include "tests/shipped.h"
 
 namespace mw::compare {
@@ -40,7 +40,7 @@ Experiment server() {
 
 // A sweep whose values are those of the simulator, as a column.
 ComparedRun served(const std::string& name, const Experiment& e) {
-  formats::BenchSet set = experiment::sweep_facts(e.config(), context().catalogue);
+  formats::BenchSet set = serve::sweep_facts(e.config(), context().catalogue);
   set.name = name;
   for (const double rate : {1.0, 8.0}) set.points.push_back(simulated_point(e, {rate, 1024}, context()));
   ComparedRun out = compared(std::move(set));

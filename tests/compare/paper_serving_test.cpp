@@ -10,6 +10,7 @@
 #include "core/compare/replay.h"
 #include "core/formats/results/bench_result.h"
 #include "core/jobs/sweep_run.h"
+#include "core/serve/load/sweep_settings.h"
 #include "tests/shipped.h"
 
 namespace mw::compare {
@@ -42,7 +43,7 @@ std::vector<BenchPoint> simulated(const std::string& target, int input_len, int 
   std::vector<BenchPoint> points;
   experiment::Experiment one = e;
   one.set_value("sweep.output_len", output_len);
-  for (const double rate : experiment::sweep_settings(one.config()).request_rates)
+  for (const double rate : serve::sweep_settings(one.config()).request_rates)
     points.push_back(simulated_point(one, {rate, input_len}, test::context()));
   return points;
 }

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "core/experiment/sweep_settings.h"
+#include "core/serve/load/sweep_settings.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
 
@@ -28,7 +28,7 @@ class ExplainReplay : public testing::Test {
                                                                                      {"sweep.num_prompts", "20"},
                                                                                      {"sweep.output_len", "64"}})
       here.set(key, value);
-    formats::BenchSet set = experiment::sweep_facts(here.config(), context().catalogue);
+    formats::BenchSet set = serve::sweep_facts(here.config(), context().catalogue);
     set.name = "recorded";
     for (const double rate : {4.0, 16.0}) set.points.push_back(simulated_point(here, {rate, 512}, context()));
     for (formats::BenchPoint& point : set.points)  // as on a machine that is slower than its model

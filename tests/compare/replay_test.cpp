@@ -14,6 +14,7 @@
 #include "core/jobs/sweep_run.h"
 #include "core/planning/engine_server.h"
 #include "core/serve/load/simulated_backend.h"
+#include "core/serve/load/sweep_settings.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
 
@@ -47,7 +48,7 @@ BenchPoint played(const experiment::Experiment& e, double rate, int len = 512) {
 
 // As a run of the store is read again.
 ComparedRun run_of(const experiment::Experiment& e, std::vector<BenchPoint> points) {
-  BenchSet set = experiment::sweep_facts(e.config(), context().catalogue);
+  BenchSet set = serve::sweep_facts(e.config(), context().catalogue);
   set.name = "recorded";
   set.points = std::move(points);
   ComparedRun run = compared(std::move(set));

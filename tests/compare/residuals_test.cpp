@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "core/experiment/sweep_settings.h"
+#include "core/serve/load/sweep_settings.h"
 #include "tests/shipped.h"
 
 namespace mw::compare {
@@ -135,7 +135,7 @@ TEST(Residuals, StagesOfASimulatedSweepHaveNone) {
                                                                                    {"sweep.num_prompts", "40"},
                                                                                    {"sweep.output_len", "64"}})
     e.set(key, value);
-  formats::BenchSet set = experiment::sweep_facts(e.config(), context().catalogue);
+  formats::BenchSet set = serve::sweep_facts(e.config(), context().catalogue);
   set.provenance = formats::Provenance::measured;
   for (const double rate : {4.0, 32.0}) set.points.push_back(simulated_point(e, {rate, 1024}, context()));
   set.points[1].ttft.median += 5;

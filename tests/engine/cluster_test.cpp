@@ -38,7 +38,7 @@ TEST_P(OnMesh, OneDeviceIsTheNetworkBitForBit) {
     Device device(Bytes(0), 1);
     Network network(config, device, model::WeightType::f32);
     network.load(random_source(3));
-    LoraOptions lora = all_projections(4);
+    options::Lora lora = all_projections(4);
     lora.dora = kind.dora;
     if (kind.method == model::TrainMethod::lora) network.add_lora(lora, 5), randomise_adapters(network, 6);
     network.parameters_changed();
@@ -278,7 +278,7 @@ TEST_P(OnMesh, ClumsySpecsAreRight) {
 }
 
 TEST_P(OnMesh, StartsWithTheSameValues) {
-  LoraOptions dora = all_projections(4);
+  options::Lora dora = all_projections(4);
   dora.dora = true;
   for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16}) {
     const mesh::ShardingRules rules = tunix_rules(config);

@@ -123,7 +123,7 @@ inline void randomise_adapters(Cluster& cluster, std::uint64_t seed) {  // as th
 inline std::unique_ptr<Cluster> cluster_for(const model::Config& config, const Training& t) {
   auto cluster = Cluster::create(config, {.mesh = t.mesh, .rules = t.rules, .weights = t.type, .capacity = t.capacity});
   cluster->load(random_source(3));
-  LoraOptions lora = all_projections(4, t.dropout);
+  options::Lora lora = all_projections(4, t.dropout);
   lora.dora = t.dora;
   if (t.method == model::TrainMethod::lora) cluster->add_lora(lora, 5);
   cluster->train(t.method, {.weight_decay = 0.01});

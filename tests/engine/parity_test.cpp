@@ -89,11 +89,11 @@ class Parity : public ::testing::TestWithParam<const char*> {
     return n;
   }
 
-  void add_adapter(Network& n, const fs::path& folder, float b_rate = 1) {
+  void add_adapter(Network& n, const fs::path& folder, float plus_ratio = 1) {
     const formats::Adapter a = formats::read_peft(folder, n.inventory());
-    engine::LoraOptions options{a.rank, a.alpha, a.dropout, a.rslora, a.targets, a.rank_pattern, a.alpha_pattern};
+    options::Lora options{a.rank, a.alpha, a.dropout, a.rslora, a.targets, a.rank_pattern, a.alpha_pattern};
     options.dora = a.dora;
-    options.b_rate = b_rate;
+    options.plus_ratio = plus_ratio;
     n.add_lora(options, 1);
     ASSERT_EQ(n.lora().size(), a.modules.size());
     for (const LoraModule& ours : n.lora()) {

@@ -223,7 +223,7 @@ TEST_P(Serving, EveryRowHasItsOwnAdapter) {
     for (Network* n : {&base, &first, &second}) fill(*n, 8, 0.25f);
     first.add_lora(all_projections(), 5);
     randomise_adapters(first, 6);
-    LoraOptions some = all_projections(2);
+    options::Lora some = all_projections(2);
     some.targets = {"q_proj", "down_proj"};
     second.add_lora(some, 7);
     randomise_adapters(second, 8);

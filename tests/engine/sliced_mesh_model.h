@@ -73,7 +73,7 @@ class MeshModel {
             mesh::ShardingRules rules = {.preset = mesh::Preset::megatron})
       : config_(config), trial_(trial), whole_(config), mesh_(mesh), communicators_(mesh) {
     rules.adapters = mesh::AdapterForm::separate;
-    LoraOptions lora = all_projections(trial.rank, trial.dropout);
+    options::Lora lora = all_projections(trial.rank, trial.dropout);
     lora.targets = trial.targets;
     std::vector<mesh::AdapterShape> shapes;
     if (trial.method == model::TrainMethod::lora)
@@ -203,7 +203,7 @@ class MeshModel {
                   .bf16 = {}});
   }
 
-  void add_adapters(Network& network, const MeshCollectives& part, const LoraOptions& lora) {
+  void add_adapters(Network& network, const MeshCollectives& part, const options::Lora& lora) {
     network.add_lora(lora, 5);
     ASSERT_EQ(network.lora().size(), lora_.size());
     for (size_t i = 0; i < lora_.size(); ++i) {
@@ -321,7 +321,7 @@ class WholeModel {
                        },
                    .bf16 = {}});
     if (trial.method == model::TrainMethod::lora) {
-      LoraOptions lora = all_projections(trial.rank, trial.dropout);
+      options::Lora lora = all_projections(trial.rank, trial.dropout);
       lora.targets = trial.targets;
       network_.add_lora(lora, 5);
       size_t i = 0;

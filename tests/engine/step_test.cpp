@@ -207,7 +207,7 @@ TEST(Lora, StartsAsTheBaseModelWithKaimingUniformA) {
 TEST(Lora, PatternsOverrideRankAndAlphaAsInPeft) {
   Device device(Bytes(0), 1);
   Network network(tiny_config(), device, model::WeightType::f32);
-  LoraOptions o = all_projections(4);
+  options::Lora o = all_projections(4);
   o.rank_pattern = {
       {"layers.1.self_attn.q_proj", 2}, {"down_proj", 7}, {"proj", 99}};  // "proj" is no whole path element
   o.alpha_pattern = {{"layers\\.[02]\\.mlp\\.(gate|up)_proj", 1.5f}};

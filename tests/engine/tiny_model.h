@@ -61,8 +61,8 @@ inline OwnedBatch packed_batch(int rows, int len, int vocab, std::uint64_t seed 
   return b;
 }
 
-inline LoraOptions all_projections(int rank = 3, float dropout = 0) {
-  LoraOptions o;
+inline options::Lora all_projections(int rank = 3, float dropout = 0) {
+  options::Lora o;
   o.rank = rank, o.alpha = 6, o.dropout = dropout;
   o.targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
   return o;

@@ -120,12 +120,12 @@ TEST(Bind, FillsEverySectionFromDocumentAndTable) {
   const ExperimentConfig config = e.config();
   EXPECT_EQ(config.kind, Kind::serve);
   EXPECT_EQ(config.model.path, "/folder/m");
-  EXPECT_EQ(config.model.init, train::Init::random);
+  EXPECT_EQ(config.model.init, options::Init::random);
   EXPECT_EQ(config.mesh, (mesh::Mesh{{{"tp", 4}, {"fsdp", 2}}})) << "in document order";
   EXPECT_EQ(config.lora.rank, 16) << "the table's default";
   EXPECT_EQ(config.lora.rank_pattern, (std::vector<std::pair<std::string, int>>{{"q_proj", 4}}));
   EXPECT_EQ(config.data.columns, (std::map<std::string, std::string>{{"prompt", "question"}}));
-  EXPECT_EQ(config.data.requested_chat, data::ChatFormat::gemma2);
+  EXPECT_EQ(config.data.requested_chat, options::ChatFormat::gemma2);
   EXPECT_EQ(config.data.padding, std::nullopt) << "auto";
   EXPECT_EQ(config.train.rate.steps, 7);
   EXPECT_EQ(config.train.adamw.beta2, 0.999) << "not rounded to float";

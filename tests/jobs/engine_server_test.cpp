@@ -37,9 +37,9 @@ TEST(EngineServer, IsPredictedExactly) {
 
 TEST(EngineServer, UsesHalfOfTheFreeMemoryOfASmallMachine) {
   experiment::Experiment e = shipped_server();
-  const planning::EngineServer roomy = planning::engine_server(e.config(), experiment::model_config(e.config().model));
+  const planning::EngineServer roomy = planning::engine_server(e.config(), formats::model_config(e.config().model));
   e.set("target.memory_gib", "0.035");
-  const planning::EngineServer small = planning::engine_server(e.config(), experiment::model_config(e.config().model));
+  const planning::EngineServer small = planning::engine_server(e.config(), formats::model_config(e.config().model));
   EXPECT_LT(small.settings.kv.capacity, roomy.settings.kv.capacity);
   EXPECT_TRUE(small.memory.fits());
   EXPECT_EQ(small.settings.kv.capacity, load_served(e).settings.kv.capacity);
@@ -48,7 +48,7 @@ TEST(EngineServer, UsesHalfOfTheFreeMemoryOfASmallMachine) {
 TEST(EngineServer, MatchesThePlanOfALocalServer) {
   const experiment::Experiment e = shipped_server();
   const planning::ExperimentPlan planned = planning::plan_experiment(e, test::context());
-  const planning::EngineServer server = planning::engine_server(e.config(), experiment::model_config(e.config().model));
+  const planning::EngineServer server = planning::engine_server(e.config(), formats::model_config(e.config().model));
   EXPECT_EQ(planned.plan.memory.at_peak.total(), server.memory.at_peak.total());
   EXPECT_EQ(planned.plan.memory.at_peak[MemoryCategory::runtime].value, 0) << "there is no CUDA context";
   EXPECT_NEAR(static_cast<double>(planned.plan.serve->kv_tokens) * planned.plan.serve->kv_bytes_per_token,

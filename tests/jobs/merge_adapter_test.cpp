@@ -133,7 +133,7 @@ void write_random_weights(const fs::path& folder) {
   const model::Config config = formats::read_config(folder);
   train::ModelSettings settings;
   settings.path = folder;
-  settings.init = train::Init::random;
+  settings.init = options::Init::random;
   const train::LoadedModel random = train::load_weights(settings, config);
   engine::Network& network = random.cluster->network(0);
   formats::write_hf_weights(

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "core/experiment/settings.h"
+#include "core/train/run_settings.h"
 #include "core/views/streamed_answer.h"
 
 namespace mw::jobs {
@@ -35,18 +35,19 @@ void finish(views::StreamedAnswer& answer) {
   ASSERT_TRUE(answer.has_ended());
 }
 
-const engine::SampleOptions kSampled{.max_new_tokens = 24, .temperature = 1.2f, .top_k = 40, .min_p = 0.01f, .seed = 7};
+const options::SampleOptions kSampled{
+    .max_new_tokens = 24, .temperature = 1.2f, .top_k = 40, .min_p = 0.01f, .seed = 7};
 
 TEST(ModelServer, AnswersAsGenerateDoes) {
   const auto model = load();
-  for (const engine::SampleOptions& options : {engine::SampleOptions{.max_new_tokens = 24}, kSampled}) {
+  for (const options::SampleOptions& options : {options::SampleOptions{.max_new_tokens = 24}, kSampled}) {
     views::StreamedAnswer answer(model, model->request("What colour is the sky?", options));
     finish(answer);
-    train::ModelSettings settings = experiment::model_settings(served_experiment().config());
+    train::ModelSettings settings = train::model_settings(served_experiment().config());
     settings.use = engine::NetworkUse::inference;
     train::LoadedModel alone = train::load_model(settings);
-    const data::ChatFormat chat = experiment::chat_format(served_experiment().config().data, alone.config().family);
-    const std::string prompt = chat == data::ChatFormat::none
+    const options::ChatFormat chat = train::chat_format(served_experiment().config().data, alone.config().family);
+    const std::string prompt = chat == options::ChatFormat::none
                                    ? "What colour is the sky?"
                                    : data::render_prompt(chat, {{"user", "What colour is the sky?"}});
     const train::Answer expected = train::answers(alone, std::span(&prompt, 1), chat, options).front();

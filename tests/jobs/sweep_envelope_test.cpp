@@ -7,10 +7,10 @@
 
 #include <cmath>
 
-#include "core/experiment/sweep_settings.h"
 #include "core/planning/plan_request.h"
 #include "core/serve/load/simulated_backend.h"
 #include "core/serve/load/sweep.h"
+#include "core/serve/load/sweep_settings.h"
 #include "tests/shipped.h"
 
 namespace mw::jobs {
@@ -134,10 +134,10 @@ TEST(Envelope, SimulatesEveryMeshAsASweepDoes) {
   // The document's own mesh, by itself.
   const plan::Request request = planning::plan_request(e, context());
   const auto config = e.config();
-  serve::SweepSettings settings = experiment::sweep_settings(config);
+  serve::SweepSettings settings = serve::sweep_settings(config);
   settings.request_rates = {4};
   settings.repeats = 5;
-  const auto backend = serve::make_cost_model_backend(request, experiment::scheduler_settings(config.serve));
+  const auto backend = serve::make_cost_model_backend(request, serve::scheduler_settings(config.serve));
   std::vector<double> alone;
   serve::run_sweep(settings, *backend, {},
                    {.point = [&](const formats::BenchPoint& p) { alone.push_back(p.ttft.median); }}, {});

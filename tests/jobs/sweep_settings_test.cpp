@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/jobs/sweep_run.h"
+#include "core/serve/load/sweep_settings.h"
 
 namespace mw::jobs {
 namespace {
@@ -15,7 +16,7 @@ experiment::Experiment experiment(Json sweep) {
 
 std::string place_of_error(const experiment::Experiment& e) {
   try {
-    experiment::sweep_settings(e.config());
+    serve::sweep_settings(e.config());
   } catch (const Error& error) {
     return error.problem().place;
   }
@@ -23,8 +24,8 @@ std::string place_of_error(const experiment::Experiment& e) {
 }
 
 TEST(SweepSettings, SortsUniqueRatesAndAcceptsInf) {
-  const auto s = experiment::sweep_settings(
-      experiment({{"request_rates", {8, "inf", 1, 8}}, {"input_lens", {1024, 128}}}).config());
+  const auto s =
+      serve::sweep_settings(experiment({{"request_rates", {8, "inf", 1, 8}}, {"input_lens", {1024, 128}}}).config());
   ASSERT_EQ(s.request_rates.size(), 3u);
   EXPECT_EQ(s.request_rates[0], 1);
   EXPECT_EQ(s.request_rates[1], 8);
@@ -57,7 +58,7 @@ TEST(SweepSettings, RefusesPromptsThatNoStepHoldsWithoutChunkedPrefill) {
 }
 
 TEST(SweepSettings, NumbersOfRequestsMayDependOnTheLength) {
-  const auto s = experiment::sweep_settings(
+  const auto s = serve::sweep_settings(
       experiment({{"input_lens", {128, 1024}}, {"num_prompts", 30}, {"num_prompts_at", {"1024:6"}}}).config());
   EXPECT_EQ(s.num_prompts(128), 30);
   EXPECT_EQ(s.num_prompts(1024), 6);
@@ -68,11 +69,11 @@ TEST(SweepSettings, NumbersOfRequestsMayDependOnTheLength) {
 
 TEST(SweepSettings, TheBackendFollowsTheTargetByDefault) {
   experiment::Experiment e = experiment(Json::object());
-  EXPECT_EQ(experiment::sweep_backend(e.config()), experiment::SweepBackend::engine);
+  EXPECT_EQ(serve::sweep_backend(e.config()), options::SweepBackend::engine);
   e.set("target.id", "v6e-8");
-  EXPECT_EQ(experiment::sweep_backend(e.config()), experiment::SweepBackend::model);
+  EXPECT_EQ(serve::sweep_backend(e.config()), options::SweepBackend::model);
   e.set("sweep.backend", "http");
-  EXPECT_EQ(experiment::sweep_backend(e.config()), experiment::SweepBackend::http);
+  EXPECT_EQ(serve::sweep_backend(e.config()), options::SweepBackend::http);
 }
 
 TEST(SweepSettings, RecordsTheConditionsOfASweep) {
@@ -81,7 +82,7 @@ TEST(SweepSettings, RecordsTheConditionsOfASweep) {
   e.set("target.id", "v6e-8");
   e.set("serve.kv_dtype", "fp8");
   e.set("price.usd_per_chip_hour", "2.5");
-  const formats::BenchSet set = experiment::sweep_facts(e.config(), context.catalogue);
+  const formats::BenchSet set = serve::sweep_facts(e.config(), context.catalogue);
   EXPECT_EQ(set.provenance, formats::Provenance::predicted);
   EXPECT_EQ(set.chips, 8);
   EXPECT_EQ(set.usd_per_hour, 20);
@@ -89,7 +90,7 @@ TEST(SweepSettings, RecordsTheConditionsOfASweep) {
   EXPECT_EQ(set.conditions.at("prefix_cache"), "on");
   e.set("sweep.backend", "http");
   e.set("sweep.url", "http://127.0.0.1:8000");
-  const formats::BenchSet http = experiment::sweep_facts(e.config(), context.catalogue);
+  const formats::BenchSet http = serve::sweep_facts(e.config(), context.catalogue);
   EXPECT_EQ(http.provenance, formats::Provenance::measured);
   EXPECT_FALSE(http.conditions.contains("kv_dtype")) << "of a server somewhere else that is not known";
 }

@@ -11,8 +11,8 @@
 
 #include "core/data/dataset/pack.h"
 #include "core/experiment/bind.h"
-#include "core/experiment/settings.h"
 #include "core/train/evaluate.h"
+#include "core/train/run_settings.h"
 #include "tests/base/scratch.h"
 
 namespace mw::jobs {
@@ -39,7 +39,7 @@ class TokenReport : public testing::Test {
     planning::index_data(request, tokenizer_.get(), {}, {}, [&](const planning::DataRow& r) { rows_.push_back(r); });
     return request;
   }
-  TemplateDifference difference(const std::string& rows, const Json& data, data::ChatFormat served) {
+  TemplateDifference difference(const std::string& rows, const Json& data, options::ChatFormat served) {
     const auto request = index(rows, data);
     return template_difference(request, *tokenizer_, rows_.at(0), served);
   }
@@ -60,7 +60,7 @@ TEST_F(TokenReport, LossesAverageToTheHeldOutLossOfTheTrainer) {
   int n = 0;
   for (size_t i = 1; i < example.ids.size(); ++i)
     if (example.loss[i]) sum += *losses.base[i], ++n;
-  train::ModelSettings settings = experiment::model_settings(experiment_.config());
+  train::ModelSettings settings = train::model_settings(experiment_.config());
   settings.context = 256;
   train::LoadedModel model = train::load_model(settings);
   const auto expected = train::held_out_loss(model, dataset.train, {}, {}, {});
@@ -115,13 +115,13 @@ TEST_F(TokenReport, NeighboursAreThoseOfThePackedRow) {
 }
 
 TEST_F(TokenReport, TheModelsOwnTemplateEncodesThePromptInTheSameTokens) {
-  const TemplateDifference d = difference(kPair, {{"chat", "gemma3"}}, data::ChatFormat::gemma3);
+  const TemplateDifference d = difference(kPair, {{"chat", "gemma3"}}, options::ChatFormat::gemma3);
   EXPECT_FALSE(d.token) << d.trained << " / " << d.served;
   EXPECT_TRUE(d.missing.empty()) << d.missing;
 }
 
 TEST_F(TokenReport, ARowTrainedWithoutTemplateDiffersFromTheFirstTokenOn) {
-  const TemplateDifference d = difference(kPair, {{"chat", "none"}}, data::ChatFormat::gemma3);
+  const TemplateDifference d = difference(kPair, {{"chat", "none"}}, options::ChatFormat::gemma3);
   ASSERT_TRUE(d.token);
   EXPECT_EQ(*d.token, 1);  // after bos
   EXPECT_EQ(d.served, "<start_of_turn>");
@@ -132,13 +132,13 @@ TEST_F(TokenReport, ASystemTurnThatTheServedTemplateRefusesIsNotCompared) {
   const std::string row =
       R"({"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes"}]})"
       "\n";
-  const TemplateDifference d = difference(row, {{"chat", "gemma3"}}, data::ChatFormat::gemma2);
+  const TemplateDifference d = difference(row, {{"chat", "gemma3"}}, options::ChatFormat::gemma2);
   EXPECT_FALSE(d.token);
   EXPECT_THAT(d.missing, HasSubstr("no system turn"));
 }
 
 TEST_F(TokenReport, TextHasNoPromptToCompare) {
-  const TemplateDifference d = difference("{\"text\": \"Only text\"}\n", {}, data::ChatFormat::gemma3);
+  const TemplateDifference d = difference("{\"text\": \"Only text\"}\n", {}, options::ChatFormat::gemma3);
   EXPECT_FALSE(d.token);
   EXPECT_THAT(d.missing, HasSubstr("no prompt"));
 }

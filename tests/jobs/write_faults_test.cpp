@@ -6,10 +6,10 @@
 #include <map>
 
 #include "core/base/files.h"
-#include "core/experiment/settings.h"
 #include "core/jobs/recipe_export.h"
 #include "core/recipes/recipe.h"
 #include "core/store/store.h"
+#include "core/train/run_settings.h"
 #include "tests/base/file_faults.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"

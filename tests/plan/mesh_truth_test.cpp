@@ -118,10 +118,10 @@ Measured run(const model::Config& config, const Trained& c) {
   engine::Cluster& cluster = *created;
   cluster.init_random(1);
   if (c.method == model::TrainMethod::lora) {
-    const engine::LoraOptions options{.rank = 8,
-                                      .dropout = c.dropout,
-                                      .targets = {"q_proj", "k_proj", "o_proj", "gate_proj", "down_proj"},
-                                      .dora = c.dora};
+    const options::Lora options{.rank = 8,
+                                .dropout = c.dropout,
+                                .targets = {"q_proj", "k_proj", "o_proj", "gate_proj", "down_proj"},
+                                .dora = c.dora};
     cluster.add_lora(options, 1);
     for (const engine::ResolvedLora& r : engine::resolve_lora(cluster.inventory(), options))
       out.lora.push_back({r.target.role, r.target.layer, r.rank, c.dora});

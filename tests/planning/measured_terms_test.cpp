@@ -133,7 +133,7 @@ TEST(PlanOptions, ServersSetDefaultsThatTheDocumentLeavesOut) {
   experiment::Experiment e;
   experiment::apply_sets(e, {"kind=serve", "model.id=gemma4-31b", "target.id=2xh100", "mesh.tp=2", "train.dtype=bf16",
                              "serve.stack=tensorrt-llm"});
-  const experiment::ServeSection trt = e.config().serve;
+  const options::Serving trt = e.config().serve;
   EXPECT_EQ(trt.block_size, 32);
   EXPECT_EQ(trt.max_num_batched_tokens, 8192);
   EXPECT_FALSE(trt.chunked_prefill);

@@ -91,7 +91,7 @@ formats::BenchSet simulated_set(const plan::Request& r) {
                                                           .kv = {}});
   std::vector<formats::BenchPoint> points;
   for (const int users : {24, 1}) {
-    const serve::Load load = serve::make_load({.arrival = serve::Arrival::closed,
+    const serve::Load load = serve::make_load({.arrival = options::Arrival::closed,
                                                .concurrency = users,
                                                .input_len = r.serve.input_len,
                                                .output_len = r.serve.output_len,

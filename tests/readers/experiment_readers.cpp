@@ -8,7 +8,6 @@
 #include "core/compare/recording.h"
 #include "core/engine/kernels/kernel_choice.h"
 #include "core/experiment/experiment.h"
-#include "core/experiment/settings.h"
 #include "core/formats/safetensors/safetensors.h"
 #include "core/hardware/catalogue.h"
 #include "core/import/bundle.h"
@@ -19,6 +18,7 @@
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/calibration/measurements.h"
 #include "core/train/checkpoint.h"
+#include "core/train/run_settings.h"
 #include "tests/readers/reader.h"
 #include "tests/shipped.h"
 
@@ -36,7 +36,7 @@ void experiment(std::string_view bytes) {
   const Experiment e = Experiment::load(scratch.put("experiment.json", bytes));
   for (const Problem& p : e.validate()) to_text(p);
   if (Experiment::from_json(Json::parse(e.text())) != e) std::abort();
-  plan_settings(e.config(), model::Family::gemma3);
+  train::plan_settings(e.config(), model::Family::gemma3);
 }
 Texts experiment_seeds() {
   Texts seeds;

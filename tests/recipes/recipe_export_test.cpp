@@ -12,11 +12,11 @@
 
 #include "core/base/files.h"
 #include "core/base/quote.h"
-#include "core/experiment/settings.h"
 #include "core/formats/safetensors/safetensors.h"
 #include "core/lint/check.h"
 #include "core/model/catalogue.h"
 #include "core/planning/diagnostics.h"
+#include "core/train/run_settings.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
 
@@ -196,7 +196,7 @@ TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
     const recipes::RecipeInput s = subject(Kind::tunix, e);
     ASSERT_TRUE(s.rows);
     const auto tokenizer = data::load_tokenizer(e.path("model.path"));
-    const train::Settings settings = experiment::train_settings(e.config());
+    const train::Settings settings = train::train_settings(e.config());
     const data::Dataset dataset = data::load_dataset(settings.data, *tokenizer);
     data::BatchStream stream(dataset.train, train::batch_options(settings), tokenizer->pad());
     std::vector<std::vector<int>> rows;

@@ -10,12 +10,12 @@
 
 #include "core/base/files.h"
 #include "core/base/quote.h"
-#include "core/data/dataset/hub_dataset.h"
 #include "core/data/dataset/record.h"
 #include "core/data/dataset/row_reader.h"
 #include "core/data/tokenizer/chat_template.h"
-#include "core/experiment/settings.h"
+#include "core/experiment/hub_dataset.h"
 #include "core/jobs/recipe_export.h"
+#include "core/train/run_settings.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
 
@@ -64,7 +64,7 @@ Json token_table(const experiment::Experiment& e) {
   const auto tokenizer = data::load_tokenizer(config.model.path);
   Json table{{"bos", tokenizer->bos()}, {"eos", tokenizer->eos()}, {"pad", tokenizer->pad()}, {"ids", Json::object()}};
   const auto add = [&](const std::string& text) { table["ids"][text] = tokenizer->encode(text); };
-  const train::Settings settings = experiment::train_settings(config);
+  const train::Settings settings = train::train_settings(config);
   const data::ChatTemplate& chat = settings.data.chat;
   add(std::string(data::start_of_turn(chat)));
   add(std::string(data::end_of_turn(chat)));
@@ -115,7 +115,7 @@ TEST(RecipeSource, MakesTheRowsOfTheEngine) {
     ASSERT_TRUE(engine.rows);
     experiment::Experiment remote = local;
     if (local.value("data.dedup").get<bool>()) {
-      const train::Settings settings = experiment::train_settings(local.config());
+      const train::Settings settings = train::train_settings(local.config());
       const auto report = data::load_dataset(settings.data, *data::load_tokenizer(local.path("model.path"))).report;
       ASSERT_GT(report.dropped_repeated, 0);
       ASSERT_GT(report.dropped_held_out, 0);
@@ -167,7 +167,7 @@ TEST(RecipeSource, FindsTheAnswersOfAFolderTemplateAsTheEngine) {
   const fs::path fixtures = fs::path(MW_FIXTURES) / "chat_templates";
   const std::vector<std::string> templates{
       read_file(fixtures / "turns.jinja"), read_file(fixtures / "tools.jinja"),
-      data::load_chat_template(fs::path(MW_RESOURCES) / "base-model", data::ChatFormat::gemma3).folder()->text(),
+      data::load_chat_template(fs::path(MW_RESOURCES) / "base-model", options::ChatFormat::gemma3).folder()->text(),
       "{{ bos_token }}{% for m in messages %}{% if m.role == 'assistant' %}A:{% generation %} {{ m.content }};"
       "{% endgeneration %}{% else %}U:{{ m.content }};{% endif %}{% endfor %}{% if add_generation_prompt %}A:{% endif "
       "%}",
@@ -189,7 +189,7 @@ TEST(RecipeSource, FindsTheAnswersOfAFolderTemplateAsTheEngine) {
       const Json tokens{{"bos_token", "<bos>"}, {"eos_token", "<eos>"}};
       cases.push_back({{{"text", text}, {"tool_text", ""}, {"tokens", tokens}}, as_messages(talk), given});
       const data::ChatTemplate chat(std::make_shared<const data::FolderTemplate>(text, "", tokens, "t"),
-                                    data::ChatFormat::gemma3);
+                                    options::ChatFormat::gemma3);
       Json spans = Json::array();
       try {
         for (const data::Span& span : data::render_chat(chat, talk, given))
@@ -245,7 +245,7 @@ TEST(RecipeSource, TheEngineSaysHowToObtainTheData) {
   e.set_value("data.source", "alpaca");
   EXPECT_EQ(e.config().data.rows, 52002);
   try {
-    experiment::train_settings(e.config());
+    train::train_settings(e.config());
     FAIL() << "there is no file";
   } catch (const Error& error) {
     EXPECT_EQ(error.problem().id, "MISSING");
@@ -254,18 +254,18 @@ TEST(RecipeSource, TheEngineSaysHowToObtainTheData) {
 }
 
 TEST(RecipeSource, NamesOfDatasetsAreChecked) {
-  for (const data::HubDataset& d : data::known_datasets()) {
-    EXPECT_EQ(data::parse_hub_dataset(d.name).id, d.id);
+  for (const experiment::HubDataset& d : experiment::known_datasets()) {
+    EXPECT_EQ(experiment::parse_hub_dataset(d.name).id, d.id);
     EXPECT_EQ(d.revision.size(), 40u);
     EXPECT_FALSE(d.license.empty());
     EXPECT_THAT(d.facts, HasSubstr(d.id));
   }
-  const data::HubDataset other = data::parse_hub_dataset("yahma/alpaca-cleaned@v1.0");
+  const experiment::HubDataset other = experiment::parse_hub_dataset("yahma/alpaca-cleaned@v1.0");
   EXPECT_EQ(other.id, "yahma/alpaca-cleaned");
   EXPECT_EQ(other.revision, "v1.0");
-  EXPECT_TRUE(data::parse_hub_dataset("yahma/alpaca-cleaned").revision.empty());
+  EXPECT_TRUE(experiment::parse_hub_dataset("yahma/alpaca-cleaned").revision.empty());
   for (const char* bad : {"", "alpacas", "a/b/c", "/b", "a/", "a/b@", "a b/c", "../x", "a/'); import os", "a/b@'"})
-    EXPECT_THROW(data::parse_hub_dataset(bad), Error) << bad;
+    EXPECT_THROW(experiment::parse_hub_dataset(bad), Error) << bad;
 }
 
 }  // namespace

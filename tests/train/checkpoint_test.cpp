@@ -28,7 +28,7 @@ TEST_P(FullCheckpoint, IsModelFolderWithSameLogits) {
   const formats::Scratch folder;
   Settings settings;
   settings.method = model::TrainMethod::full;
-  settings.save_dtype = formats::DType::f32;
+  settings.save_dtype = model::DType::f32;
   write_checkpoint(folder.path(), {.step = 1}, settings, cluster);
 
   const auto saved = checkpoint_path(folder.path(), 1);

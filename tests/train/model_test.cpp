@@ -93,7 +93,7 @@ class Answers : public testing::TestWithParam<std::string> {
   }
   // All projections, with large B, so that the answers differ from those of the base model.
   formats::Adapter adapter() const {
-    const engine::LoraOptions options{
+    const options::Lora options{
         .rank = 4,
         .alpha = 8,
         .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}};
@@ -110,7 +110,7 @@ class Answers : public testing::TestWithParam<std::string> {
   static std::vector<std::vector<int>> ask(LoadedModel& model) {
     const std::vector<std::string> prompts{"Which colour has the ball?", "Who", "Tell me where the kettle is, please."};
     std::vector<std::vector<int>> ids;
-    for (const Answer& a : answers(model, prompts, data::ChatFormat::none, {.max_new_tokens = 12}))
+    for (const Answer& a : answers(model, prompts, options::ChatFormat::none, {.max_new_tokens = 12}))
       ids.push_back(a.ids);
     return ids;
   }

@@ -109,7 +109,7 @@ TEST_P(OfFamily, ProvesDoraWithTwoLearningRates) {
   const formats::Scratch folder;
   ProofRequest request{.settings = settings(two(2, 2), test::random_model(GetParam(), folder.path()))};
   request.settings.lora.dora = true;
-  request.settings.lora.b_rate = 16;
+  request.settings.lora.plus_ratio = 16;
   request.settings.rate.peak = 3e-4;
   expect_holds(request);
 }

@@ -23,9 +23,9 @@
 
 #include "core/base/files.h"
 #include "core/compare/replay.h"
-#include "core/experiment/sweep_settings.h"
 #include "core/import/import_files.h"
 #include "core/import/import_results.h"
+#include "core/serve/load/sweep_settings.h"
 #include "tests/shipped.h"
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
@@ -206,7 +206,7 @@ class CompareTest : public test::WindowFixture {
                                        {"serve.max_num_seqs", seqs},
                                        {"name", name}})
         e.set(key, value);
-      formats::BenchSet set = experiment::sweep_facts(e.config(), test::context().catalogue);
+      formats::BenchSet set = serve::sweep_facts(e.config(), test::context().catalogue);
       set.name = name;
       set.points.push_back(compare::simulated_point(e, {16, 512}, test::context()));
       store::Store out(store());

@@ -15,8 +15,8 @@
 #include <fstream>
 
 #include "core/experiment/bind.h"
-#include "core/experiment/settings.h"
 #include "core/train/model.h"
+#include "core/train/run_settings.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/theme/text.h"
 
@@ -73,7 +73,7 @@ class DataTest : public test::WindowFixture {
   void every_row_and_token_is_what_the_trainer_gets() {
     open_page(small_world({{"max_len", 56}, {"overlong", "truncate"}}));
     read_through();
-    const train::Settings settings = experiment::train_settings(window_->document().experiment().config());
+    const train::Settings settings = train::train_settings(window_->document().experiment().config());
     const auto tokenizer = train::load_tokenizer_of(settings.model);
     const data::Dataset loaded = data::load_dataset(settings.data, *tokenizer);
     QCOMPARE(page().model().rowCount(), static_cast<int>(loaded.report.rows));

@@ -18,7 +18,7 @@
 
 namespace mw::ui {
 
-using serve::Workload;
+using options::Workload;
 
 class ServeTest : public test::WindowFixture {
   Q_OBJECT

@@ -10,9 +10,9 @@
 #include <fstream>
 
 #include "core/data/dataset/row_cache.h"
-#include "core/experiment/settings.h"
 #include "core/planning/predict.h"
 #include "core/train/model.h"
+#include "core/train/run_settings.h"
 #include "core/train/trainer.h"
 #include "tests/base/scratch.h"
 
@@ -96,7 +96,7 @@ TEST_F(DataViewTest, CountsMatchTheTrainer) {
         e_.set_value("data.packing", packing);
         const planning::DataIndex view = index();
         ASSERT_FALSE(view.ended);
-        const train::Settings settings = experiment::train_settings(e_.config());
+        const train::Settings settings = train::train_settings(e_.config());
         const data::Dataset loaded = data::load_dataset(settings.data, *train::load_tokenizer_of(settings.model));
         EXPECT_EQ(view.report.rows, loaded.report.rows);
         EXPECT_EQ(view.report.kept, loaded.report.kept);
@@ -143,7 +143,7 @@ TEST_F(DataViewTest, CountsMatchTheTrainer) {
 TEST_F(DataViewTest, ShowsTheTokensThatAreTrained) {
   e_.set_value("data.overlong", "truncate");
   index();
-  const train::Settings settings = experiment::train_settings(e_.config());
+  const train::Settings settings = train::train_settings(e_.config());
   const data::Dataset loaded = data::load_dataset(settings.data, tokenizer());
   std::map<std::int64_t, const data::Example*> trained;
   for (const auto* part : {&loaded.train, &loaded.eval})
@@ -190,7 +190,7 @@ TEST_F(DataViewTest, ABadRowKeepsItsPositionAndError) {
   EXPECT_TRUE(detail.tokens.empty());
   EXPECT_THAT(detail.problem.place, HasSubstr("line 3"));
   // What the trainer says of the same file.
-  EXPECT_EQ(id_of([&] { data::load_dataset(experiment::train_settings(e_.config()).data, tokenizer()); }),
+  EXPECT_EQ(id_of([&] { data::load_dataset(train::train_settings(e_.config()).data, tokenizer()); }),
             "DATA-ROW line 2");
 }
 
@@ -259,7 +259,7 @@ TEST_F(DataViewTest, RequestReportsMissingInputs) {
   e_.set_value("model.tokenizer", MW_RESOURCES "/base-model/tokenizer.json");
   EXPECT_TRUE(planning::data_index_request(e_).options.chat.folder());  // the template beside the tokenizer
   e_.set_value("data.chat", "gemma3");
-  EXPECT_EQ(planning::data_index_request(e_).options.chat, data::ChatFormat::gemma3);
+  EXPECT_EQ(planning::data_index_request(e_).options.chat, options::ChatFormat::gemma3);
   const planning::DataIndexRequest before = planning::data_index_request(e_);
   e_.set_value("train.batch", 9);
   EXPECT_TRUE(planning::data_index_request(e_).same_rows(before));

@@ -6,7 +6,7 @@
 namespace mw::views {
 namespace {
 
-using serve::Workload;
+using options::Workload;
 
 serve::SizePoint measured(Workload workload, int batch) {
   serve::SizePoint p;

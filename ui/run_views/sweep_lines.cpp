@@ -10,7 +10,7 @@
 namespace mw::ui {
 namespace {
 
-double slo_of(const serve::Slo& slo, views::SweepMetric metric) {
+double slo_of(const options::Slo& slo, views::SweepMetric metric) {
   return metric == views::SweepMetric::ttft   ? slo.ttft_ms
          : metric == views::SweepMetric::tpot ? slo.tpot_ms
          : metric == views::SweepMetric::e2el ? slo.e2e_ms
@@ -102,7 +102,7 @@ ChartLine offered_line(const views::SweepView& view, const views::LoadAxis& axis
       .name = QObject::tr("offered"), .color = theme().muted, .raw = std::move(series), .origin = Origin::requested};
 }
 
-std::vector<LevelLine> slo_levels(const serve::Slo& slo, views::SweepMetric metric) {
+std::vector<LevelLine> slo_levels(const options::Slo& slo, views::SweepMetric metric) {
   const double limit = slo_of(slo, metric);
   if (limit <= 0) return {};
   return {{QObject::tr("SLO"), limit / 1e3, theme().good, Origin::requested}};

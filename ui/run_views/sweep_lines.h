@@ -28,7 +28,7 @@ std::vector<ChartLine> sweep_lines(const views::SweepView& view, const views::Lo
                                    views::SweepMetric metric);
 // Requested output tokens per second at every rate.
 ChartLine offered_line(const views::SweepView& view, const views::LoadAxis& axis);
-std::vector<LevelLine> slo_levels(const serve::Slo& slo, views::SweepMetric metric);
+std::vector<LevelLine> slo_levels(const options::Slo& slo, views::SweepMetric metric);
 // The knee and the highest rate that meets the SLOs, for one line.
 std::vector<LevelLine> capacity_limits(const views::SweepView& view, size_t line);
 QString finding_text(const serve::Finding& finding);  // with its formula

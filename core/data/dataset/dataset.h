@@ -18,40 +18,16 @@ namespace mw::data {
 
 using mw::to_string;
 
-// text in a .txt file: the file is one running text, cut into examples of max_len tokens (bos included), each token in
-// one example, lines ending in \n. All other formats: one example per row.
-enum class Format { automatic, prompt_completion, messages, sharegpt, alpaca, text };
-// Tokens that carry loss. completion: the row's completion, or its last answer. assistant: every answer. all: every
-// token except bos and the turn markers. An answer includes its end-of-turn marker (eos with ChatFormat::none). In text
-// rows, all tokens except bos carry loss.
-enum class LossOn { completion, assistant, all };
-enum class Overlong { drop, truncate };
-enum class OnError { stop, skip };
+using options::Format;
+using options::LossOn;
+using options::OnError;
+using options::Overlong;
 
-struct DatasetOptions {
-  std::filesystem::path path;       // a file, or a pattern of several: see data_files()
-  std::filesystem::path eval_path;  // held-out rows, as `path`; empty: eval_fraction holds rows out
-  Format format = Format::automatic;
-  std::map<std::string, std::string> columns;  // prompt, completion, text, messages, system, input -> column name
+struct DatasetOptions : options::DataRows {
   ChatTemplate chat = ChatFormat::gemma3;
-  LossOn loss = LossOn::completion;
-  Overlong overlong = Overlong::drop;
-  OnError on_error = OnError::stop;
-  int max_len = 1024;  // tokens, bos and end markers included
-  // Drops training rows that are equal to an earlier training row or to a held-out row: the same used tokens, with loss
-  // on the same of them.
-  bool drops_duplicates = false;
-  double eval_fraction = 0;  // of the rows, chosen by a hash of (seed, row); appending rows keeps the split
   std::uint64_t seed = 0;
   bool operator==(const DatasetOptions&) const = default;
 };
-// Share of the rows of options.path that is held out.
-inline double random_share_held_out(const DatasetOptions& options) {
-  return options.eval_path.empty() ? options.eval_fraction : 0;
-}
-inline bool holds_rows_out(const DatasetOptions& options) {
-  return !options.eval_path.empty() || options.eval_fraction > 0;
-}
 
 // ids.size() == loss.size(); loss[i] != 0: token i is a target (predicted from i-1). ids[0] is bos.
 struct Example {
@@ -108,16 +84,3 @@ DatasetSummary summarize_dataset(const DatasetOptions& options, const Tokenizer&
                                  const Progress& progress = {});
 
 }  // namespace mw::data
-
-template <>
-inline constexpr mw::EnumNames<6> mw::kEnumNames<mw::data::Format>{
-    "auto", "prompt_completion", "messages", "sharegpt", "alpaca", "text"};
-
-template <>
-inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::data::LossOn>{"completion", "assistant", "all"};
-
-template <>
-inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::data::Overlong>{"drop", "truncate"};
-
-template <>
-inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::data::OnError>{"stop", "skip"};

@@ -437,7 +437,7 @@ bool is_running_text(const DatasetOptions& options) {
 Split split_of(const DatasetOptions& options, std::int64_t row, FileNumber file) {
   if (!options.eval_path.empty()) return file.held_out ? Split::held_out : Split::train;
   const Rng draw{kSplitStream, options.seed, static_cast<std::uint64_t>(row)};
-  return draw.uniform_at(0) < random_share_held_out(options) ? Split::held_out : Split::train;
+  return draw.uniform_at(0) < options.random_share_held_out() ? Split::held_out : Split::train;
 }
 
 void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,

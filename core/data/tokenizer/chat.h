@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/enum_names.h"
 #include "core/base/json.h"
+#include "core/options/data.h"
 
 namespace mw::data {
 
-enum class ChatFormat { gemma2, gemma3, gemma4, none };
+using options::ChatFormat;
 struct Message {
   std::string role;  // system, user, assistant; others only with a template of a folder
   std::string text;
@@ -54,6 +54,3 @@ std::string_view start_of_turn(const ChatTemplate& chat);  // "<start_of_turn>",
 std::string_view end_of_turn(const ChatTemplate& chat);    // "<end_of_turn>", "<turn|>"
 
 }  // namespace mw::data
-
-template <>
-inline constexpr mw::EnumNames<4> mw::kEnumNames<mw::data::ChatFormat>{"gemma2", "gemma3", "gemma4", "none"};

@@ -49,7 +49,7 @@ struct SingleDevice final : Cluster {
     whole.load(source, progress);
   }
   void init_random(std::uint64_t seed) override { whole.init_random(seed); }
-  void add_placed_lora(const LoraOptions& lora, std::uint64_t seed) override {
+  void add_placed_lora(const options::Lora& lora, std::uint64_t seed) override {
     optimizer.reset();
     whole.add_lora(lora, seed);
     list_trained();
@@ -129,7 +129,7 @@ void Cluster::place(const std::vector<mesh::AdapterShape>& adapters) {
   if (placement_.tensors.empty()) placement_.tensors = std::move(fresh.tensors);
 }
 
-void Cluster::add_lora(const LoraOptions& options, std::uint64_t seed) {
+void Cluster::add_lora(const options::Lora& options, std::uint64_t seed) {
   std::vector<mesh::AdapterShape> shapes;
   for (const ResolvedLora& r : resolve_lora(inventory_, options))
     shapes.push_back({r.target.role, r.target.layer, r.rank, options.dora});

@@ -45,7 +45,7 @@ class Cluster {
 
   virtual void load(const WeightSource& source, const std::function<void(long done, long total)>& progress = {}) = 0;
   virtual void init_random(std::uint64_t seed) = 0;  // the same values on every mesh
-  void add_lora(const LoraOptions& options, std::uint64_t seed);
+  void add_lora(const options::Lora& options, std::uint64_t seed);
   virtual void train(model::TrainMethod method, AdamWOptions options) = 0;  // allocates gradients and moments
 
   // Micro-batches are split by rows over the batch axes. Losses and gradients are those of the whole batch.
@@ -86,7 +86,7 @@ class Cluster {
   Cluster(const model::Config& config, const ClusterOptions& options);
 
   // add_lora() after the adapters are placed, and accesses whose sizes were checked.
-  virtual void add_placed_lora(const LoraOptions& options, std::uint64_t seed) = 0;
+  virtual void add_placed_lora(const options::Lora& options, std::uint64_t seed) = 0;
   virtual void read_part(size_t index, Part part, std::span<float> out) const = 0;
   virtual void write_part(size_t index, Part part, std::span<const float> values) = 0;
   virtual void read_whole_weight(size_t inventory_index, std::span<float> out) const = 0;

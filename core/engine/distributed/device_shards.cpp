@@ -252,7 +252,7 @@ void DeviceShards::init_random(std::uint64_t seed) {
   }
 }
 
-void DeviceShards::add_lora(const LoraOptions& options, std::uint64_t seed, const mesh::ReshardPlans& plans) {
+void DeviceShards::add_lora(const options::Lora& options, std::uint64_t seed, const mesh::ReshardPlans& plans) {
   net_->buffers.step = {};
   net_->weights.define_adapters(options);
   trained_.clear();

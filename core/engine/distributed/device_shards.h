@@ -35,7 +35,7 @@ class DeviceShards : public ShardedStorage {
   void load_rows(size_t weight, std::int64_t first, std::span<const std::uint16_t> values);  // bf16
   void init_random(std::uint64_t seed);
   // plans: of a placement with the adapters; must outlive them.
-  void add_lora(const LoraOptions& options, std::uint64_t seed, const mesh::ReshardPlans& plans);
+  void add_lora(const options::Lora& options, std::uint64_t seed, const mesh::ReshardPlans& plans);
   void set_trainable(model::TrainMethod method);
   void zero_gradients();  // at the start of a step, whose first forward pass computes the norms of DoRA's rows again
   void values_changed();  // after the optimizer wrote f32 values

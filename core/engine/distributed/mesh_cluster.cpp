@@ -141,7 +141,7 @@ void MeshCluster::init_random(std::uint64_t seed) {
   each([&](Node& node) { node.shards->init_random(seed); });
 }
 
-void MeshCluster::add_placed_lora(const LoraOptions& lora, std::uint64_t seed) {
+void MeshCluster::add_placed_lora(const options::Lora& lora, std::uint64_t seed) {
   checked(placement_);
   plans.emplace_back(config_, placement_, options_.mesh);
   each([&](Node& node) {

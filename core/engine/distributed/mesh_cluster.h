@@ -29,7 +29,7 @@ struct MeshCluster final : Cluster {
 
   void load(const WeightSource& source, const std::function<void(long, long)>& progress) override;
   void init_random(std::uint64_t seed) override;
-  void add_placed_lora(const LoraOptions& lora, std::uint64_t seed) override;
+  void add_placed_lora(const options::Lora& lora, std::uint64_t seed) override;
   void train(model::TrainMethod method, AdamWOptions adamw) override;
 
   void zero_gradients() override;

@@ -5,18 +5,11 @@
 #include <span>
 #include <vector>
 
+#include "core/options/sampling.h"
+
 namespace mw::engine {
 
-struct SampleOptions {
-  int max_new_tokens = 64;
-  float temperature = 0;  // 0: greedy
-  int top_k = 0;          // 0: off
-  float top_p = 1;
-  float min_p = 0;  // 0: off
-  std::uint64_t seed = 0;
-  int first_row = 0;            // of the whole batch, where these prompts are a part of it
-  std::vector<int> stop_ids{};  // a row ends before one of these (it is not returned)
-};
+using options::SampleOptions;
 
 // In (0, 1): the random number behind a row's token at `position` of its answer is a function of these three alone.
 double sampling_uniform(std::uint64_t seed, int row, int position);

@@ -29,7 +29,7 @@ T value_for(const std::string& module, const std::vector<std::pair<std::string, 
   return otherwise;
 }
 
-void check(const LoraOptions& o) {
+void check(const options::Lora& o) {
   static constexpr const char* kNames[kProjections] = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
                                                        "gate_proj", "up_proj", "down_proj"};
   if (o.targets.empty())
@@ -54,16 +54,16 @@ void check(const LoraOptions& o) {
                  .found = std::to_string(o.dropout),
                  .expected = "0",
                  .fix = "set lora.dropout to 0, or lora.dora to false"});
-  if (!(o.b_rate > 0))
+  if (!(o.plus_ratio > 0))
     throw Error({.id = "LORA",
                  .message = "the learning rate of B is not above 0",
                  .place = "lora.plus_ratio",
-                 .found = std::to_string(o.b_rate)});
+                 .found = std::to_string(o.plus_ratio)});
 }
 
 }  // namespace
 
-std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, const LoraOptions& options) {
+std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, const options::Lora& options) {
   check(options);
   std::vector<ResolvedLora> resolved;
   for (const model::LoraTarget& t : inventory.lora_targets()) {
@@ -71,7 +71,7 @@ std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, 
         options.targets.end())
       continue;
     const int rank = value_for(t.module, options.rank_pattern, options.rank);
-    const float alpha = value_for(t.module, options.alpha_pattern, options.alpha);
+    const float alpha = value_for(t.module, options.alpha_pattern, static_cast<float>(options.alpha));
     if (rank < 1)
       throw Error({.id = "LORA", .message = "a LoRA rank below 1", .place = t.module, .found = std::to_string(rank)});
     const float scaling = alpha / (options.rslora ? std::sqrt(static_cast<float>(rank)) : static_cast<float>(rank));

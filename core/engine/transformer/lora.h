@@ -10,22 +10,9 @@
 
 #include "core/base/rng.h"
 #include "core/engine/layout/model_shape.h"
+#include "core/options/adapters.h"
 
 namespace mw::engine {
-
-struct LoraOptions {
-  int rank = 16;
-  float alpha = 16, dropout = 0;
-  bool rslora = false;               // scaling alpha/sqrt(r) instead of alpha/r
-  std::vector<std::string> targets;  // of q_proj k_proj v_proj o_proj gate_proj up_proj down_proj
-  // Overrides for modules whose path matches the pattern: the regex matches the whole path, or its end after a dot.
-  std::vector<std::pair<std::string, int>> rank_pattern{};
-  std::vector<std::pair<std::string, float>> alpha_pattern{};
-  // DoRA (arXiv 2402.09353) as PEFT's use_dora computes it: the rows of W + scaling B A get trained lengths.
-  bool dora = false;
-  // LoRA+ (arXiv 2402.12354): the learning rate of B, and of DoRA's lengths, as a multiple of A's.
-  float b_rate = 1;
-};
 
 // The projections of a model that the options adapt, in inventory order. Throws Error LORA for invalid options.
 struct ResolvedLora {
@@ -33,7 +20,7 @@ struct ResolvedLora {
   int rank = 0;
   float alpha = 0, scaling = 0;
 };
-std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, const LoraOptions& options);
+std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, const options::Lora& options);
 
 struct LoraModule {  // for checkpoints; A [r,in], B [out,r], magnitudes [out] of DoRA, f32
   model::LoraTarget target;

@@ -346,7 +346,7 @@ std::span<const float> ModelWeights::weight_f32(size_t index) {
 
 // --- Adapters ---
 
-void ModelWeights::define_adapters(const LoraOptions& options) {
+void ModelWeights::define_adapters(const options::Lora& options) {
   std::vector<Adapter> added;
   std::vector<LoraModule> described;
   for (const ResolvedLora& r : resolve_lora(inventory, options)) {
@@ -366,7 +366,7 @@ void ModelWeights::define_adapters(const LoraOptions& options) {
   adapters = std::move(added);
   modules = std::move(described);
   lora_dropout = options.dropout;
-  lora_b_rate = options.b_rate;
+  lora_b_rate = static_cast<float>(options.plus_ratio);
   has_magnitudes = options.dora;
   parameters.clear();
   gradients = {};
@@ -382,7 +382,7 @@ void ModelWeights::define_adapters(const LoraOptions& options) {
   set_adapters(shapes);
 }
 
-void ModelWeights::add_lora(const LoraOptions& options, std::uint64_t seed) {
+void ModelWeights::add_lora(const options::Lora& options, std::uint64_t seed) {
   define_adapters(options);
   const BufferLayout layout = lay_out_adapters(adapter_tensors(lora_shapes));
   adapter_values = Buffer<float>(device.arena, layout.allocation);

@@ -36,8 +36,8 @@ struct ModelWeights : ModelShape {
   // Throws Error WEIGHTS for NaN or infinity, with the tensor and the element.
   void load(const WeightSource& source, const std::function<void(long, long)>& progress);
   void init_random(std::uint64_t seed);
-  void define_adapters(const LoraOptions& options);  // without memory for their values
-  void add_lora(const LoraOptions& options, std::uint64_t seed);
+  void define_adapters(const options::Lora& options);  // without memory for their values
+  void add_lora(const options::Lora& options, std::uint64_t seed);
   void check_trainable(model::TrainMethod method) const;
   void set_trainable(model::TrainMethod method);
   void parameters_changed();

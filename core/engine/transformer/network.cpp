@@ -21,7 +21,7 @@ void Network::load(const WeightSource& source, const std::function<void(long, lo
 void Network::init_random(std::uint64_t seed) {
   transformer_->weights.init_random(seed);
 }
-void Network::add_lora(const LoraOptions& options, std::uint64_t seed) {
+void Network::add_lora(const options::Lora& options, std::uint64_t seed) {
   transformer_->add_lora(options, seed);
 }
 std::span<const LoraModule> Network::lora() const {

@@ -69,7 +69,7 @@ class Network {
   void load(const WeightSource& source, const std::function<void(long done, long total)>& progress = {});
   void init_random(std::uint64_t seed);  // normal std 0.02; norms and scalars the identity
 
-  void add_lora(const LoraOptions& options, std::uint64_t seed);  // A kaiming_uniform(a=sqrt 5), B zero, as PEFT
+  void add_lora(const options::Lora& options, std::uint64_t seed);  // A kaiming_uniform(a=sqrt 5), B zero, as PEFT
   std::span<const LoraModule> lora() const;
   void set_trainable(model::TrainMethod method);  // allocates gradients: of the adapters, or of every weight
   std::span<const Parameter> parameters() const;  // trainable ones, fixed order

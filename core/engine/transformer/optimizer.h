@@ -7,13 +7,11 @@
 #include <vector>
 
 #include "core/engine/transformer/network.h"
+#include "core/options/training.h"
 
 namespace mw::engine {
 
-struct AdamWOptions {
-  // double as in torch: 1 - 0.999 would lose digits in float
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
-};
+using options::AdamWOptions;
 
 class AdamW {
  public:

@@ -14,7 +14,7 @@
 
 namespace mw::engine {
 
-void Transformer::add_lora(const LoraOptions& options, std::uint64_t seed) {
+void Transformer::add_lora(const options::Lora& options, std::uint64_t seed) {
   buffers.step = {};
   weights.add_lora(options, seed);
 }

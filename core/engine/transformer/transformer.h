@@ -43,7 +43,7 @@ struct Transformer {
   bool splits_vocab() const { return hooks && hooks->splits_vocab(); }
   LayerActivations& activations(int layer) { return buffers.step.layers[static_cast<size_t>(layer)]; }
 
-  void add_lora(const LoraOptions& options, std::uint64_t seed);
+  void add_lora(const options::Lora& options, std::uint64_t seed);
   void set_trainable(model::TrainMethod method);
 
   CollectiveHooks* const hooks;

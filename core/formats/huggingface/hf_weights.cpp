@@ -12,6 +12,7 @@
 #include "core/formats/huggingface/hf_names.h"
 #include "core/formats/safetensors/file_error.h"
 #include "core/formats/safetensors/floats.h"
+#include "core/model/catalogue.h"
 #include "core/model/hf_config.h"
 
 namespace mw::formats {
@@ -265,6 +266,17 @@ void write_hf_weights(const fs::path& folder, const model::Config& config, const
   };
   write_safetensors(file, specs, produce, {{"format", "pt"}});  // transformers requires the format
   write_file_atomically(folder / "config.json", json.dump(2) + "\n");
+}
+
+model::Config model_config(const options::Model& model) {
+  if (!model.path.empty()) return read_config(model.path);
+  if (model.id.empty())
+    throw Error({.id = "MISSING",
+                 .message = "the experiment has no model",
+                 .place = "model.id",
+                 .expected = "a catalogue id or a folder",
+                 .fix = "set model.id, e.g. --set model.id=gemma3-1b, or model.path"});
+  return model::catalogue_config(model.id);
 }
 
 }  // namespace mw::formats

@@ -11,6 +11,7 @@
 
 #include "core/formats/safetensors/safetensors.h"
 #include "core/model/inventory.h"
+#include "core/options/model.h"
 
 namespace mw::formats {
 
@@ -53,6 +54,9 @@ FolderContent compare_folder(const std::filesystem::path& folder, const model::T
 
 // Reads the config.json of a folder, or that file itself; the id is the name of the folder.
 model::Config read_config(const std::filesystem::path& path);
+// The configuration in config.json of the folder, or of the catalogue by id. Throws MISSING if neither is set, and what
+// read_config() throws.
+model::Config model_config(const options::Model& model);
 // Writes config.json and model.safetensors (bf16 or f32) of the text-only model into an existing folder. `read` fills
 // one inventory tensor at a time.
 using ReadTensor = std::function<void(size_t inventory_index, std::span<float> out)>;

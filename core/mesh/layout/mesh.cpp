@@ -43,20 +43,6 @@ std::string nearest_meshes(const Mesh& mesh, int devices) {
 
 }  // namespace
 
-int Mesh::devices() const {
-  return static_cast<int>(product_but(*this, axes.size()));
-}
-
-int Mesh::size(std::string_view axis) const {
-  for (const MeshAxis& a : axes)
-    if (a.name == axis) return static_cast<int>(std::clamp<std::int64_t>(a.size, 1, kMostDevices));
-  return 1;
-}
-
-bool Mesh::has(std::string_view axis) const {
-  return std::any_of(axes.begin(), axes.end(), [&](const MeshAxis& a) { return a.name == axis; });
-}
-
 std::string to_text(const Mesh& mesh) {
   std::string text;
   for (const MeshAxis& a : mesh.axes) text += (text.empty() ? "" : ", ") + a.name + " " + std::to_string(a.size);

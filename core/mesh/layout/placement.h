@@ -17,13 +17,6 @@ namespace mw::mesh {
 
 using mw::to_string;
 
-enum class Preset {
-  tunix,     // Tunix: ShardingConfig.get_default_sharding
-  megatron,  // vLLM: heads, MLP and vocabulary over tp; KV heads are repeated if tp is larger; fsdp is unused
-  fsdp,      // PyTorch FSDP2: the first dimension of every tensor over fsdp, padded; tp is unused
-  replicated
-};
-
 struct ShardingRule {   // the first matching rule replaces the preset
   std::string pattern;  // regex, searched in the logical name and the Tunix path ("." matches "/")
   PartitionSpec spec;   // for Tunix's fused K and V with or without its leading axis
@@ -105,6 +98,3 @@ std::string_view axis_key(model::Axis axis);  // "kv_heads": for Problem::place 
 std::vector<int> legal_sizes(const Placement& placement, const Mesh& mesh, std::string_view axis, int most);
 
 }  // namespace mw::mesh
-
-template <>
-inline constexpr mw::EnumNames<4> mw::kEnumNames<mw::mesh::Preset>{"tunix", "megatron", "fsdp", "replicated"};

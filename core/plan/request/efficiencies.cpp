@@ -156,11 +156,6 @@ Stack parse_stack(std::string_view text) {
                .expected = "auto" + all});
 }
 
-bool serves(Stack stack) {
-  return stack == Stack::vllm_tpu || stack == Stack::vllm_gpu || stack == Stack::tensorrt_llm ||
-         stack == Stack::sglang || stack == Stack::jetstream;
-}
-
 const std::vector<Efficiencies::Named>& Efficiencies::names() {
   static const std::vector<Named> kNames{
       {"matmul", &Efficiencies::matmul, "share of the bf16 peak in large products"},

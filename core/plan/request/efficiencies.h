@@ -14,7 +14,6 @@ namespace mw::plan {
 
 using model::Stack;
 Stack parse_stack(std::string_view text);  // the names of model::Stack; throws Error STACK
-bool serves(Stack stack);                  // true for servers: vLLM, TensorRT-LLM, SGLang, JetStream
 
 struct Efficiency {
   double value = 0, low = 0, high = 0;

@@ -52,7 +52,7 @@ void check_products(const Request& r) {
 void check_options(const Request& r) {
   check_products(r);
   const std::string stack(to_string(r.stack));
-  const StackProfile::Options& offers = r.profile.options;
+  const options::StackOptions& offers = r.profile.options;
   if (r.work == Work::serve && !offers.weights.empty())
     refuse_option(
         std::find(offers.weights.begin(), offers.weights.end(), r.weights) == offers.weights.end(),

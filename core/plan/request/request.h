@@ -11,6 +11,8 @@
 #include "core/mesh/layout/layout.h"
 #include "core/mesh/layout/placement.h"
 #include "core/model/config.h"
+#include "core/options/serving.h"
+#include "core/options/training.h"
 #include "core/plan/request/efficiencies.h"
 #include "core/plan/request/stack_profiles.h"
 
@@ -34,9 +36,8 @@ struct Lengths {
   RowLayout rows = RowLayout::padded;
 };
 
-// Activations that a layer under remat keeps in addition to its input, instead of recomputing them.
-enum class SavedActivation { attention, q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj };
-enum class Offload { none, host };  // where the activations that remat keeps are stored
+using options::Offload;
+using options::SavedActivation;
 struct TrainWork {
   std::int64_t batch = 1;  // rows of one micro-batch over the whole mesh
   int accumulation = 1;
@@ -64,7 +65,7 @@ struct RolloutWork {
 };
 // When a server's host schedules a step: after the previous one, or while it runs (vLLM's async scheduling).
 enum class Scheduling { between_steps, ahead };
-enum class Sampling { greedy, top_k_top_p };  // how a server draws tokens from the logits
+using options::Sampling;
 struct ServeWork {
   int max_num_seqs = 64, max_model_len = 4096, max_num_batched_tokens = 2048;
   double memory_utilisation = 0.9;
@@ -134,13 +135,3 @@ Stack default_stack(hardware::Vendor vendor, Work work);
 void check_request(const Request& request);
 
 }  // namespace mw::plan
-
-template <>
-inline constexpr mw::EnumNames<8> mw::kEnumNames<mw::plan::SavedActivation>{
-    "attention", "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
-
-template <>
-inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::plan::Offload>{"none", "host"};
-
-template <>
-inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::plan::Sampling>{"greedy", "top_k_top_p"};

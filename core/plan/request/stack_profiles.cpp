@@ -27,11 +27,6 @@ StackProfile tunix() {
   return h;
 }
 
-// vLLM's, TensorRT-LLM's and SGLang's linear layers in fp8 or int8; embeddings and output matrix stay in bf16.
-H::Options server_options() {
-  return {.fp8_products = true, .weights = {DType::bf16, DType::f32, DType::fp8, DType::int8}};
-}
-
 StackProfile eager(model::Family family) {
   StackProfile h;
   h.elementwise = H::Elementwise::eager;
@@ -43,9 +38,7 @@ StackProfile eager(model::Family family) {
   return h;
 }
 
-}  // namespace
-
-StackProfile stack_profile(Stack stack, model::Family family) {
+StackProfile layout_of(Stack stack, model::Family family) {
   StackProfile h;
   switch (stack) {
     case Stack::engine:
@@ -68,10 +61,6 @@ StackProfile stack_profile(Stack stack, model::Family family) {
       h.parameters = H::Parameters::gathered;
       h.static_shapes = true;
       h.gradient_buffers = H::GradientBuffers::from_start;
-      // quantization=fp8 (AQT, Qwix); remat_policy=custom with context, q, k, v, out and MLP products, each kept on the
-      // device or offloaded (MaxText, configs/base.yml).
-      // ici_expert_parallelism.
-      h.options = {.fp8_products = true, .saved_by_name = true, .offload = true, .expert_parallel = true};
       h.source = "MaxText: f32 weights and moments, bf16 products, splash attention, FSDP with scanned layers";
       return h;
     case Stack::trl_fsdp:
@@ -79,13 +68,11 @@ StackProfile stack_profile(Stack stack, model::Family family) {
       h.parameters = H::Parameters::gathered;
       h.recomputation = H::Recomputation::whole;  // transformers' default: use_reentrant
       h.adapters = h.gradients = h.moments = DType::f32;
-      h.options = {.offload = true, .compile_choice = true};  // SFTConfig: activation_offloading, torch_compile
       h.source += "; FSDP gathers layer by layer; PEFT keeps adapters in f32";
       return h;
     case Stack::torchtune:
       h = eager(family);
       h.gradients = h.moments = DType::bf16;
-      h.options = {.offload = true, .compile_choice = true};  // enable_activation_offloading, compile
       h.source += "; everything in bf16 (torchtune)";
       return h;
     case Stack::torchtitan:
@@ -93,8 +80,6 @@ StackProfile stack_profile(Stack stack, model::Family family) {
       h.residual = H::Residual::sharded;  // sequence parallel beside tp
       h.gradients = h.full_weights = DType::f32;
       h.logit_bytes = 10;
-      // quantize.linear.float8 and selective activation checkpointing by operation; no offload of activations.
-      h.options = {.fp8_products = true, .saved_by_name = true, .compile_choice = true};
       h.source = "torchtitan: FSDP2 with f32 shards, bf16 gathers, torch.compile";
       return h;
     case Stack::megatron:
@@ -104,46 +89,34 @@ StackProfile stack_profile(Stack stack, model::Family family) {
       h.optimizer = H::OptimizerState::over_batch;
       h.recomputation = H::Recomputation::whole;
       h.gradient_buffers = H::GradientBuffers::from_start;
-      // --fp8-format, --recompute-modules, --cpu-offloading (Transformer Engine), --expert-model-parallel-size.
-      h.options = {.fp8_products = true, .saved_by_name = true, .offload = true, .expert_parallel = true};
       h.source = "Megatron-LM: tensor and sequence parallel, distributed optimizer with f32 masters";
       return h;
     case Stack::vllm_tpu:
       h.static_shapes = true;
-      h.options = server_options();
       h.source = "vLLM on TPU: buckets of tokens and requests, ragged paged attention";
       return h;
     case Stack::vllm_gpu:
-      h.options = server_options();
-      h.options.expert_parallel = true;  // --enable-expert-parallel
       h.source = "vLLM on GPU: paged attention, CUDA graphs";
       return h;
     case Stack::tensorrt_llm:
-      // tensorrt_llm/llmapi/llm_args.py: KvCacheConfig.tokens_per_block 32 and free_gpu_memory_fraction, a share of
-      // what is free once the model is loaded; max_num_tokens 8192; enable_chunked_prefill off; overlap scheduler on.
-      h.options = server_options();
+      // tensorrt_llm/llmapi/llm_args.py: KvCacheConfig.free_gpu_memory_fraction, a share of what is free once the model
+      // is loaded.
       h.kv_reserve = H::KvReserve::share_of_free;
-      h.server = {.block_size = 32, .max_num_batched_tokens = 8192, .chunked_prefill = false, .async_scheduling = true};
       h.source =
           "TensorRT-LLM (PyTorch backend): CUDA graphs, KV blocks of 32 tokens from the memory that is free, reserved "
           "for prompt and answer, no chunked prefill, overlap scheduler";
       return h;
     case Stack::sglang:
-      // python/sglang/srt/server_args.py: page_size 1, radix cache, chunked_prefill_size 8192 on GPUs of 80 GB,
-      // disable_overlap_schedule off, mem_fraction_static of the whole device.
-      h.options = server_options();
-      h.server = {.block_size = 1, .max_num_batched_tokens = 8192, .async_scheduling = true};
+      // python/sglang/srt/server_args.py: mem_fraction_static of the whole device.
       h.source =
           "SGLang: CUDA graphs, pages of one token, radix cache, chunks of 8192 prompt tokens in steps of their own "
           "that come before decoding, overlap scheduler";
       return h;
     case Stack::jetstream:
       // JetStream with MaxText (google/JetStream, archived 2026-02): prefill, insert and generate of a fixed number of
-      // slots, each of max_target_length; int8 weights by AQT; no prefix cache unless configured.
+      // slots, each of max_target_length.
       h.static_shapes = true;
-      h.options = {.weights = {DType::bf16, DType::f32, DType::int8}};
       h.kv_reserve = H::KvReserve::slots;
-      h.server = {.chunked_prefill = false, .prefix_cache = false};
       h.source =
           "JetStream with MaxText: a slot of the longest request for each sequence, prompts computed whole, one at a "
           "time and between decode steps; the step time of vLLM on TPUs without its paged kernel, as no published row "
@@ -151,6 +124,15 @@ StackProfile stack_profile(Stack stack, model::Family family) {
       return h;
   }
   return h;
+}
+
+}  // namespace
+
+StackProfile stack_profile(Stack stack, model::Family family) {
+  StackProfile profile = layout_of(stack, family);
+  profile.options = options::stack_options(stack);
+  profile.server = options::server_defaults(stack);
+  return profile;
 }
 
 }  // namespace mw::plan

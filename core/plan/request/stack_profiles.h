@@ -7,6 +7,8 @@
 #include "core/base/enum_names.h"
 #include "core/model/config.h"
 #include "core/model/types.h"
+#include "core/options/stack_options.h"
+#include "core/options/training.h"
 
 namespace mw::plan {
 
@@ -16,12 +18,12 @@ using model::Stack;
 
 // Which buffers a stack keeps, copies and fuses; stack_profile() has the values of each stack.
 struct StackProfile {
-  enum class Attention { materialised, fused };  // scores in memory, or in blocks on the chip
-  enum class Elementwise { eager, fused };       // one kernel and buffer per operation, or fused by a compiler
-  enum class Residual { replicated, sharded };   // the residual stream over tp: replicated, or split (Tunix, Megatron)
-  enum class Parameters { stay, gathered };      // split weights are used in place, or gathered layer by layer (FSDP)
-  enum class Caches { one, copied };             // decode updates the cache in place, or keeps argument and result
-  enum class Forward { compiled, op_by_op };     // log-probabilities in one program, or one program per operation
+  using Attention = options::Attention;
+  using Elementwise = options::Elementwise;
+  enum class Residual { replicated, sharded };  // the residual stream over tp: replicated, or split (Tunix, Megatron)
+  enum class Parameters { stay, gathered };     // split weights are used in place, or gathered layer by layer (FSDP)
+  enum class Caches { one, copied };            // decode updates the cache in place, or keeps argument and result
+  enum class Forward { compiled, op_by_op };    // log-probabilities in one program, or one program per operation
   enum class OptimizerState { beside_weights, over_batch };  // sharded as the weights, or also over batch axes
   // What remat recomputes: the values that the backward reads (XLA, PyTorch checkpoints), or the whole layer
   // (reentrant).
@@ -46,33 +48,14 @@ struct StackProfile {
   bool master_weights = false;    // f32 copies of the weights
   OptimizerState optimizer = OptimizerState::beside_weights;
   bool static_shapes = false;  // XLA: every row is padded to data.max_len
-  // Options that the stack documents; check_request() refuses the rest.
-  struct Options {
-    bool fp8_products = false;     // matrix products in fp8
-    bool saved_by_name = false;    // remat that keeps chosen activations
-    bool offload = false;          // of the activations that remat keeps, to the host
-    bool compile_choice = false;   // runs eagerly or compiled
-    bool expert_parallel = false;  // whole experts on devices of the mesh axis "ep"
-    std::vector<DType> weights{};  // types of a server's weights; empty: bf16 and f32
-  };
-  Options options{};
+  options::StackOptions options{};
   // Reserved KV cache of a server: a share of the device less everything else, a share of what is free once
   // the model is loaded, or a slot of the longest request for every sequence.
   enum class KvReserve { share_of_device, share_of_free, slots };
   KvReserve kv_reserve = KvReserve::share_of_device;
-  struct ServerDefaults {  // of settings that an experiment leaves out
-    int block_size = 16, max_num_batched_tokens = 2048;
-    bool chunked_prefill = true, async_scheduling = false, prefix_cache = true;
-  };
-  ServerDefaults server{};
+  options::ServerDefaults server{};
   std::string source{};
 };
 StackProfile stack_profile(Stack stack, model::Family family);
 
 }  // namespace mw::plan
-
-template <>
-inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::plan::StackProfile::Attention>{"materialised", "fused"};
-
-template <>
-inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::plan::StackProfile::Elementwise>{"eager", "compiled"};

@@ -155,7 +155,7 @@ AnswerFormat answer_format(const data::ChatTemplate& chat) {
            "<start_function_response>"};
   else if (has("<tool_call>") && !has("<function="))
     out = {CallNotation::json, "<tool_call>", "</tool_call>"};
-  if (has("<|channel>") || (!folder && chat.format() == data::ChatFormat::gemma4))
+  if (has("<|channel>") || (!folder && chat.format() == options::ChatFormat::gemma4))
     out.thought_begin = "<|channel>", out.thought_end = "<channel|>", out.thought_label = "thought\n";
   else if (has("<think>"))
     out.thought_begin = "<think>", out.thought_end = "</think>", out.thought_label = "\n";

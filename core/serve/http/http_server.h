@@ -26,7 +26,7 @@ struct ServedModel {
   std::string name;                     // of the base model
   std::vector<std::string> adapters{};  // names of adapters, which requests use as model names
   const data::Tokenizer* tokenizer = nullptr;
-  data::ChatTemplate chat = data::ChatFormat::none;
+  data::ChatTemplate chat = options::ChatFormat::none;
   int max_model_len = 0;
 };
 

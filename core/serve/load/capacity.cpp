@@ -46,7 +46,7 @@ std::vector<RatePoint> rates_of(const std::vector<BenchPoint>& points) {
   return all;
 }
 
-bool meets(const RatePoint& r, const Slo& slo) {
+bool all_meet(const RatePoint& r, const Slo& slo) {
   const auto within = [](double value, double limit) { return limit <= 0 || value <= limit; };
   return !r.is_overloaded() && within(r.ttft, slo.ttft_ms) && within(r.tpot, slo.tpot_ms) && within(r.e2e, slo.e2e_ms);
 }
@@ -88,13 +88,13 @@ Capacity find_capacity(const std::vector<BenchPoint>& same_length, const Slo& sl
   capacity.knee = find_knee(rates);
   // Searches from above, because at low rates a cold cache or too few requests can miss an SLO that higher rates meet.
   const auto above =
-      std::find_if(rates.rbegin(), rates.rend(), [&](const RatePoint& r) { return meets(r, slo); }).base();
+      std::find_if(rates.rbegin(), rates.rend(), [&](const RatePoint& r) { return all_meet(r, slo); }).base();
   if (above == rates.begin()) return capacity;
   const RatePoint& best = *(above - 1);
   capacity.beyond_last = above == rates.end();
   capacity.at_slo = capacity.beyond_last ? best.rate : interpolate_slo(best, *above, slo);
   for (auto r = rates.begin(); r != above; ++r)
-    if (!meets(*r, slo)) capacity.failing_below.push_back(r->rate);
+    if (!all_meet(*r, slo)) capacity.failing_below.push_back(r->rate);
   return capacity;
 }
 

@@ -7,37 +7,14 @@
 #include <memory>
 #include <vector>
 
-#include "core/base/enum_names.h"
+#include "core/options/load.h"
 
 namespace mw::serve {
 
-enum class Arrival {
-  poisson,   // open loop, gamma intervals of shape `burstiness` (1: exponential), see arrival_times.h
-  constant,  // open loop, equal intervals
-  burst,     // all at once
-  closed,    // `concurrency` users, each of whom sends when the last request has finished
-  recorded   // open loop, as in `workload`, stretched to the mean rate `request_rate`; rate 0: unchanged
-};
-enum class LengthDistribution { fixed, uniform, recorded };  // uniform: within +- spread of the mean
-enum class PromptMode { salted, replayed };                  // new random prompts for every point, or the same again
-
-struct LoadSettings {
-  Arrival arrival = Arrival::poisson;
-  double request_rate = 1;  // requests/s; infinity is a burst
-  double burstiness = 1;
-  int concurrency = 0;                    // closed: users; open: limit of requests in flight at the client, 0: none
-  int input_len = 512, output_len = 128;  // tokens
-  LengthDistribution lengths = LengthDistribution::fixed;
-  double spread = 0;                 // 0..1, for LengthDistribution::uniform
-  std::filesystem::path workload{};  // for `recorded`, see read_workload()
-  int shared_prefix = 0;             // leading tokens that prompts share
-  int shared_prefixes = 1;           // different ones; each request draws one of them
-  PromptMode prompts = PromptMode::salted;
-  int num_prompts = 100;
-  int warmups = 0;  // requests before the measurement
-  std::uint64_t seed = 1;
-  std::uint64_t salt = 0;  // of PromptMode::salted: identifies the point
-};
+using options::Arrival;
+using options::LengthDistribution;
+using options::LoadSettings;
+using options::PromptMode;
 
 // A prompt is a function of its seeds: the first `shared` of `prompt_len` tokens come from shared_seed, the others from
 // prompt_seed.
@@ -79,13 +56,3 @@ std::uint64_t drawn_prefix(std::uint64_t seed, std::int64_t request, int shared_
 std::vector<int> prompt_ids(const TimedRequest& request, int first_id, int vocab);
 
 }  // namespace mw::serve
-
-template <>
-inline constexpr mw::EnumNames<5> mw::kEnumNames<mw::serve::Arrival>{"poisson", "constant", "burst", "closed",
-                                                                     "recorded"};
-
-template <>
-inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::serve::LengthDistribution>{"fixed", "uniform", "recorded"};
-
-template <>
-inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::serve::PromptMode>{"salted", "replayed"};

@@ -12,10 +12,7 @@
 
 namespace mw::serve {
 
-struct Slo {  // limits in ms; 0: none
-  double ttft_ms = 0, tpot_ms = 0, e2e_ms = 0;
-  bool any() const { return ttft_ms > 0 || tpot_ms > 0 || e2e_ms > 0; }
-};
+using options::Slo;
 
 struct LoadResult {
   std::vector<formats::RequestResult> requests;  // including failed ones, without warm-ups

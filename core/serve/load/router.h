@@ -5,14 +5,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/base/enum_names.h"
 #include "core/serve/load/load.h"
 
 namespace mw::serve {
 
-// prefix_aware is the policy cache_aware of SGLang's Model Gateway (lightseekorg/smg,
-// docs/concepts/routing/cache-aware.md): the replicas that hold the prompt's prefix, unless the loads are uneven.
-enum class Routing { round_robin, least_loaded, prefix_aware };
+using options::Routing;
 
 struct Replicas {
   int count = 1;
@@ -40,6 +37,3 @@ class Router {
 };
 
 }  // namespace mw::serve
-
-template <>
-inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::serve::Routing>{"round_robin", "least_loaded", "prefix_aware"};

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/enum_names.h"
 #include "core/base/json.h"
 #include "core/base/ledger.h"
 #include "core/engine/transformer/network.h"
+#include "core/options/sizing.h"
 #include "core/plan/memory/memory.h"
 #include "core/plan/request/estimate.h"
 
@@ -20,11 +20,7 @@ namespace mw::serve {
 
 using mw::to_string;
 
-enum class Workload {
-  rollout,         // prefill of all prompts, then decoding with a KV cache
-  forward,         // log-probabilities of given tokens, with the logits of all positions at once
-  chunked_forward  // the same in chunks of logits, keeping the top_k tokens of each position
-};
+using options::Workload;
 
 struct SizingSettings {
   std::vector<Workload> workloads{Workload::rollout, Workload::forward, Workload::chunked_forward};
@@ -84,6 +80,3 @@ struct SizingCallbacks {
 bool measure_sizes(const SizingRequest& request, const SizingCallbacks& callbacks, std::stop_token stop);
 
 }  // namespace mw::serve
-
-template <>
-inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::serve::Workload>{"rollout", "forward", "chunked_forward"};

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 using Logits = engine::TokenChunk::Logits;
 
 // Picks a token and reports its probability and those of the likeliest ones, which pick_token() overwrites.
-void sample_with_probabilities(std::span<float> logits, size_t likeliest, const engine::SampleOptions& options,
+void sample_with_probabilities(std::span<float> logits, size_t likeliest, const options::SampleOptions& options,
                                double uniform, SampledToken& sampled) {
   const std::vector<float> before(logits.begin(), logits.end());
   const auto best = engine::likeliest(before, likeliest);
@@ -36,7 +36,7 @@ struct EngineExecutor::Sequence {
   std::vector<int> ids;  // of the prompt and the tokens generated so far
   int generated = 0;
   int adapter = -1;  // index in the server; -1: the base model
-  engine::SampleOptions options;
+  options::SampleOptions options;
   size_t likeliest = 0;
 };
 

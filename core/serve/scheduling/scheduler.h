@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/enum_names.h"
 #include "core/base/units.h"
+#include "core/options/serving.h"
 #include "core/serve/scheduling/block_hashes.h"
 
 namespace mw::serve {
@@ -19,7 +19,7 @@ enum class RequestId : std::int64_t {};
 
 enum class PrefixCache { off, on };
 enum class ChunkedPrefill { off, on };
-enum class SchedulingPolicy { fcfs, priority };
+using options::SchedulingPolicy;
 // mixed: a step computes prompts beside decoding requests, as in vLLM V1 and TensorRT-LLM's in-flight batching.
 // separate: a step computes either prompts, which come first, or one token for every decoding request, as in SGLang
 // without
@@ -138,6 +138,3 @@ class Scheduler {
 };
 
 }  // namespace mw::serve
-
-template <>
-inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::serve::SchedulingPolicy>{"fcfs", "priority"};

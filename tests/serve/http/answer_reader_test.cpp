@@ -11,7 +11,7 @@ namespace {
 
 AnswerFormat format_of(const std::string& text) {
   return answer_format(
-      {std::make_shared<const data::FolderTemplate>(text, "", Json::object(), "t.jinja"), data::ChatFormat::gemma3});
+      {std::make_shared<const data::FolderTemplate>(text, "", Json::object(), "t.jinja"), options::ChatFormat::gemma3});
 }
 const AnswerFormat kGemma4 = format_of("{# <|tool_call> <|channel> #}");
 
@@ -28,9 +28,9 @@ TEST(AnswerFormat, IsThatOfTheTemplatesText) {
   EXPECT_FALSE(function_gemma.has_thoughts());
   EXPECT_EQ(format_of("{# <tool_call> <think> #}").notation, CallNotation::json);
   EXPECT_EQ(format_of("{# <tool_call> <function= #}").notation, CallNotation::none);
-  EXPECT_EQ(answer_format(data::ChatFormat::gemma3).notation, CallNotation::none);
-  EXPECT_FALSE(answer_format(data::ChatFormat::gemma3).has_thoughts());
-  EXPECT_TRUE(answer_format(data::ChatFormat::gemma4).has_thoughts());
+  EXPECT_EQ(answer_format(options::ChatFormat::gemma3).notation, CallNotation::none);
+  EXPECT_FALSE(answer_format(options::ChatFormat::gemma3).has_thoughts());
+  EXPECT_TRUE(answer_format(options::ChatFormat::gemma4).has_thoughts());
 }
 
 TEST(ToolCall, ArgumentsInGemmasNotationBecomeJson) {

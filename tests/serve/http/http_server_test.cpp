@@ -248,7 +248,7 @@ TEST_F(HttpServerTest, PassesToATemplateOnlyWhatItUses) {
           " You may call one of these {{ tools | length }} tools.{% endif %}{% if enable_thinking %} Think first.{% "
           "endif %}",
           "", Json::object(), "t.jinja"),
-      data::ChatFormat::gemma3);
+      options::ChatFormat::gemma3);
   start();
   const Json messages{{{"role", "user"}, {"content", "Hi"}}};
   const auto ask = [&](Json body) {
@@ -287,7 +287,7 @@ TEST_F(HttpServerTest, PassesToATemplateOnlyWhatItUses) {
   expect_refused({{"messages", {{{"role", "tool"}, {"content", "2"}}}}}, "messages[0].role", "does not use tool");
   server.reset();
   loop.reset();
-  chat = data::ChatFormat::gemma3;
+  chat = options::ChatFormat::gemma3;
   start();
   expect_refused({{"tools", tools}}, "tools", "the built-in chat template gemma3 does not use tools");
   expect_refused({{"chat_template_kwargs", thinks}}, "chat_template_kwargs.enable_thinking", "gemma3 does not use");

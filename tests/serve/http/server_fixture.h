@@ -95,7 +95,7 @@ class ServerFixture : public testing::Test {
   }
 
   std::unique_ptr<data::Tokenizer> tokenizer = data::load_tokenizer(MW_RESOURCES "/base-model");
-  data::ChatTemplate chat = data::ChatFormat::gemma3;
+  data::ChatTemplate chat = options::ChatFormat::gemma3;
   ScriptedExecutor executor;
   HttpOptions options;
   std::unique_ptr<ServingLoop> loop;

@@ -25,7 +25,7 @@ class ToolCallsTest : public ServerFixture {
                                   "}}{}<tool_call|>{% endfor %}{% endfor %}"
                                   "{% if not enable_thinking %}<|channel>thought\n<channel|>{% endif %}",
                                   "", Json::object(), "t.jinja"),
-                              data::ChatFormat::gemma4);
+                              options::ChatFormat::gemma4);
   }
   void answer_with(const std::string& text) {
     set_script(text);
@@ -174,7 +174,7 @@ TEST_F(ToolCallsTest, ThoughtsThatThePromptBeginsAreThoughts) {
   chat = data::ChatTemplate(
       std::make_shared<const data::FolderTemplate>("{% for m in messages %}{{ m.content }}{% endfor %}<think>\n", "",
                                                    Json::object(), "t.jinja"),
-      data::ChatFormat::gemma3);
+      options::ChatFormat::gemma3);
   answer_with("Hm.</think>\n\nYes.");
   start();
   const Json whole = ask(Json::object());

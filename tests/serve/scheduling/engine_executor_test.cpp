@@ -237,7 +237,7 @@ TEST_P(EngineExecutorTest, UsesTheAdapterOfEachRequest) {
   for (Network* n : {&first, &second}) engine::test::fill(*n, 8, 0.25f);
   first.add_lora(engine::test::all_projections(), 5);
   engine::test::randomise_adapters(first, 6);
-  engine::LoraOptions some = engine::test::all_projections(2);
+  options::Lora some = engine::test::all_projections(2);
   some.targets = {"q_proj", "down_proj"};
   some.dora = true;
   second.add_lora(some, 7);

@@ -423,7 +423,7 @@ QString CompareCharts::name(size_t column) const {
   return tr("%1 (%2)").arg(names_[static_cast<qsizetype>(column)], origin_text(runs_[column].provenance));
 }
 
-void CompareCharts::set_slo(const serve::Slo& slo) {
+void CompareCharts::set_slo(const options::Slo& slo) {
   slo_ = slo;
   fill_shown();
 }

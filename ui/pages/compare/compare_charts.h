@@ -46,7 +46,7 @@ class CompareCharts : public QWidget {
   CompareCharts(const std::vector<compare::ComparedRun>& runs, plan::LoadContext context, QWidget* parent = nullptr);
   void refresh();           // call it when the runs have changed
   bool has_curves() const;  // whether a chart has a line of several points
-  void set_slo(const serve::Slo& slo);
+  void set_slo(const options::Slo& slo);
   void set_emphasis(int column);
   void show_view(CompareView view);
   CompareView view() const;
@@ -104,7 +104,7 @@ class CompareCharts : public QWidget {
   const std::vector<compare::ComparedRun>& runs_;
   QStringList names_;
   plan::LoadContext context_;
-  serve::Slo slo_;
+  options::Slo slo_;
   bool chosen_ = false;  // the user has chosen the view
   std::array<std::array<ChartLink, 2>, kCompareViews> links_;
   std::array<std::vector<Chart*>, kCompareViews> charts_;

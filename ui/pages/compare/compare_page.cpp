@@ -412,7 +412,7 @@ void ComparePage::emphasise(int column) {
   model_.set_emphasis(column);
 }
 
-serve::Slo ComparePage::slo() const {
+options::Slo ComparePage::slo() const {
   const auto value = [this](size_t i) { return std::max(0.0, slo_[i]->text().toDouble()); };
   return {.ttft_ms = value(0), .tpot_ms = value(1), .e2e_ms = value(2)};
 }

@@ -58,7 +58,7 @@ class ComparePage : public QWidget, public WindowPage {
   ReplayDialog& replay_dialog() { return *replay_; }
   QTabBar& kinds() { return *kinds_; }
   QString verdict() const;  // including all confounders
-  serve::Slo slo() const;
+  options::Slo slo() const;
   QLineEdit& slo_field(size_t at) { return *slo_[at]; }  // TTFT, TPOT, E2E
   enum class Shown { table, charts, both };
   Shown shown() const;

@@ -74,7 +74,7 @@ QString html_of(const compare::Comparison& comparison, const ComparisonModel& mo
 // Content of the painted export: the laid out text and charts with data.
 class Report {
  public:
-  Report(const compare::Comparison& comparison, const std::vector<compare::ComparedRun>& runs, const serve::Slo& slo)
+  Report(const compare::Comparison& comparison, const std::vector<compare::ComparedRun>& runs, const options::Slo& slo)
       : charts_(runs, {}) {
     model_.set_slo(slo);
     model_.show({std::shared_ptr<void>(), &comparison});
@@ -158,7 +158,7 @@ QString export_filter() {
 }
 
 void export_comparison(const compare::Comparison& comparison, const std::vector<compare::ComparedRun>& runs,
-                       const serve::Slo& slo, const std::filesystem::path& file) {
+                       const options::Slo& slo, const std::filesystem::path& file) {
   const std::string extension = file.extension().string();
   std::string content;
   if (extension == ".csv") {

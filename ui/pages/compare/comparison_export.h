@@ -13,6 +13,6 @@ namespace mw::ui {
 QString export_filter();  // for the file dialog
 // Writes atomically. Throws Error EXPORT for an unknown extension or if the file cannot be written.
 void export_comparison(const compare::Comparison& comparison, const std::vector<compare::ComparedRun>& runs,
-                       const serve::Slo& slo, const std::filesystem::path& file);
+                       const options::Slo& slo, const std::filesystem::path& file);
 
 }  // namespace mw::ui

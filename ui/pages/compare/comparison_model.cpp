@@ -29,7 +29,7 @@ QString delta_text(double delta) {
   return glyph + QString::number(percent, 'f', percent < 9.95 ? 1 : 0) + u" %"_s;
 }
 
-double slo_of_key(const serve::Slo& slo, std::string_view key) {
+double slo_of_key(const options::Slo& slo, std::string_view key) {
   const auto about = [&](std::string_view name) { return key.find(name) != std::string_view::npos; };
   return about("ttft") ? slo.ttft_ms : about("tpot") ? slo.tpot_ms : about("e2el") ? slo.e2e_ms : 0;
 }
@@ -83,7 +83,7 @@ QVariant ComparisonModel::headerData(int section, Qt::Orientation orientation, i
   return QFontMetrics(QGuiApplication::font()).elidedText(whole.toString(), Qt::ElideMiddle, title_width_);
 }
 
-void ComparisonModel::set_slo(const serve::Slo& slo) {
+void ComparisonModel::set_slo(const options::Slo& slo) {
   slo_ = slo;
   announce_all();
 }

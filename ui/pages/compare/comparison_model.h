@@ -23,7 +23,7 @@ class ComparisonModel : public TableModel<compare::ComparisonRow> {
   void show(Ptr comparison);
   void set_shown(RowsShown shown);
   RowsShown shown() const { return shown_; }
-  void set_slo(const serve::Slo& slo);
+  void set_slo(const options::Slo& slo);
   void set_emphasis(int column);                               // of a run; -1: none
   void set_title_width(int pixels) { title_width_ = pixels; }  // of the runs; titles are elided in the middle
   int marked_cells() const;
@@ -37,13 +37,13 @@ class ComparisonModel : public TableModel<compare::ComparisonRow> {
   QVariant cell(const compare::ComparisonRow& row, int column, int role) const;
   Ptr comparison_;
   RowsShown shown_ = RowsShown::differing;
-  serve::Slo slo_;
+  options::Slo slo_;
   int emphasis_ = -1, title_width_ = 0;  // 0: titles are not elided
 };
 
 // "▼ 96 %", "▲ 3.2 x", "=": the glyph shows the direction independently of colour.
 QString delta_text(double delta);
 // The SLO limit for the key of a result, in ms; 0: none.
-double slo_of_key(const serve::Slo& slo, std::string_view key);
+double slo_of_key(const options::Slo& slo, std::string_view key);
 
 }  // namespace mw::ui

@@ -109,7 +109,7 @@ const Problem* DataPage::current_problem() const {
   const auto& index = reader_.index();
   if (!index) return nullptr;
   if (index->ended) return &*index->ended;
-  const bool stops = reader_.request().options.on_error == data::OnError::stop;
+  const bool stops = reader_.request().options.on_error == options::OnError::stop;
   return stops && index->first_bad ? &*index->first_bad : nullptr;
 }
 

@@ -47,8 +47,8 @@ LengthChart length_chart(const planning::DataIndex& index, const planning::DataI
     words << QObject::tr("%1 beyond the chart").arg(grouped(beyond));
   chart.caption = words.join(u" \u00B7 "_s);
   chart.limits = {{QObject::tr("max_len"), static_cast<double>(max_len), theme().bad}};
-  const QString longer_name = request.options.overlong == data::Overlong::drop ? QObject::tr("too long, dropped")
-                                                                               : QObject::tr("too long, truncated");
+  const QString longer_name = request.options.overlong == options::Overlong::drop ? QObject::tr("too long, dropped")
+                                                                                  : QObject::tr("too long, truncated");
   chart.stack = histogram_stack({.width = static_cast<double>(fit.width),
                                  .layers = {layer_of(QObject::tr("fit"), 0, fit), layer_of(longer_name, 1, overlong)}});
   return chart;

@@ -5,8 +5,9 @@
 #include <QToolButton>
 
 #include "core/experiment/bind.h"
-#include "core/experiment/settings.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/train/checkpoint.h"
+#include "core/train/run_settings.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
@@ -100,11 +101,10 @@ void TokenContext::start() {
                row = detail_.row, ids = std::move(ids), experiment = *experiment_, tokenizer = reader_.tokenizer(),
                losses = losses_, run = run_,
                folder = runs_folder_](const ReportProgress&, const std::stop_token& stop) {
-    const experiment::ModelSection section = experiment.data_config().model;
-    const model::Config model = experiment::model_config(section);
+    const options::Model section = experiment.data_config().model;
+    const model::Config model = formats::model_config(section);
     RowContext out{.window = model.sliding_window, .packed = jobs::packed_with(row.row, rows, request.batches)};
-    out.difference =
-        jobs::template_difference(request, *tokenizer, row, experiment::served_template(section, model.family));
+    out.difference = jobs::template_difference(request, *tokenizer, row, train::served_template(section, model.family));
     if (losses == Losses::none) return out;
     const auto tuned =
         losses == Losses::run ? jobs::tuned_model_of(store::Store(folder), run) : std::filesystem::path();

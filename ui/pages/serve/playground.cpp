@@ -82,7 +82,7 @@ void Playground::generate() {
 }
 
 void Playground::ask(const std::shared_ptr<jobs::ModelServer>& model) {
-  const engine::SampleOptions sampling = document_.experiment().valid_values().sample;
+  const options::SampleOptions sampling = document_.experiment().valid_values().sample;
   serve::GenerationRequest request = model->request(ss(prompt_->toPlainText()), sampling);
   request.likeliest = kLikeliest;
   base_->set_title(tr("Base: %1").arg(qs(model->served().name)));

@@ -57,14 +57,14 @@ double top_of(const views::SizeView& view) {
 
 }  // namespace
 
-QString workload_text(serve::Workload workload) {
+QString workload_text(options::Workload workload) {
   static constexpr const char* kTexts[] = {QT_TRANSLATE_NOOP("QObject", "Rollout"),
                                            QT_TRANSLATE_NOOP("QObject", "Forward, full logits"),
                                            QT_TRANSLATE_NOOP("QObject", "Forward, chunked top-k")};
   return QObject::tr(kTexts[static_cast<size_t>(workload)]);
 }
 
-QString short_text(serve::Workload workload) {
+QString short_text(options::Workload workload) {
   static constexpr const char* kTexts[] = {QT_TRANSLATE_NOOP("QObject", "Rollout"),
                                            QT_TRANSLATE_NOOP("QObject", "Forward"),
                                            QT_TRANSLATE_NOOP("QObject", "Chunked")};

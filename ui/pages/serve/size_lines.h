@@ -10,8 +10,8 @@ namespace mw::ui {
 
 using SizeViewPtr = std::shared_ptr<const views::SizeView>;
 
-QString workload_text(serve::Workload workload);
-QString short_text(serve::Workload workload);  // for legends
+QString workload_text(options::Workload workload);
+QString short_text(options::Workload workload);  // for legends
 // "does not fit: needs 9.1 GiB, largest that fits 95 (predicted)"; empty if it has a time.
 QString refusal_text(const serve::SizePoint& point);
 

@@ -17,8 +17,8 @@
 namespace mw::ui {
 namespace {
 
-constexpr serve::Workload kWorkloads[] = {serve::Workload::rollout, serve::Workload::forward,
-                                          serve::Workload::chunked_forward};
+constexpr options::Workload kWorkloads[] = {options::Workload::rollout, options::Workload::forward,
+                                            options::Workload::chunked_forward};
 
 // Settings outside of the Sizing group that affect a sizing.
 bool shapes_a_sizing(const experiment::Parameter& p) {
@@ -86,7 +86,7 @@ void SizePage::build_charts() {
                          link_, times);
   for (Chart* p : {total_, per_token_}) p->set_scale(Scale::logarithmic);
   auto* memory = make_splitter(Qt::Horizontal, rows_);
-  for (const serve::Workload w : kWorkloads)
+  for (const options::Workload w : kWorkloads)
     memory_[w] = new Chart(
         {.title = tr("%1 memory").arg(short_text(w)), .quantity = Quantity::bytes, .empty = waiting, .from_zero = true},
         link_, memory);

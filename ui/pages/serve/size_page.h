@@ -21,7 +21,7 @@ class SizePage : public RunTab {
   void restyle() override;
   Chart& total() { return *total_; }
   Chart& per_token() { return *per_token_; }
-  Chart& memory(serve::Workload workload) { return *memory_.at(workload); }
+  Chart& memory(options::Workload workload) { return *memory_.at(workload); }
   SizesModel& model() { return model_; }
   BesideBox& beside() { return *beside_; }
   QCheckBox& memory_with_adapters() { return *adapters_; }
@@ -48,7 +48,7 @@ class SizePage : public RunTab {
   QCheckBox* adapters_;  // the charts of memory are with adapters
   BesideBox* beside_;
   Chart *total_, *per_token_;
-  std::map<serve::Workload, Chart*> memory_;
+  std::map<options::Workload, Chart*> memory_;
 };
 
 }  // namespace mw::ui

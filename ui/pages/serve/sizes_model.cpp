@@ -53,7 +53,7 @@ QString result_text(const SizePoint& p) {
 
 Value measured_rollout(double SizePoint::Measured::*member) {
   return [member](const SizePoint& p) {
-    const bool has = p.measured && p.workload == serve::Workload::rollout;
+    const bool has = p.measured && p.workload == options::Workload::rollout;
     return has ? std::optional((*p.measured).*member) : std::nullopt;
   };
 }

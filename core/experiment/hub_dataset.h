@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "core/data/dataset/dataset.h"
+#include "core/options/data.h"
 
-namespace mw::data {
+namespace mw::experiment {
 
 struct HubDataset {
   std::string name;  // in data.source
@@ -19,7 +19,7 @@ struct HubDataset {
   std::string revision;   // commit, or empty: the newest at the first load
   std::string license{};  // SPDX-like, of the dataset card; empty if unknown
   std::int64_t rows = 0;  // of the split; 0 if unknown
-  Format format = Format::automatic;
+  options::Format format = options::Format::automatic;
   std::map<std::string, std::string> columns{};  // reader settings that its rows need
   std::string facts{};                           // where revision, licence and rows are from
 };
@@ -31,4 +31,4 @@ HubDataset parse_hub_dataset(std::string_view source);
 // A command that writes the dataset as a JSON Lines file for data.path.
 std::string download_command(const HubDataset& dataset);
 
-}  // namespace mw::data
+}  // namespace mw::experiment

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/data/dataset/hub_dataset.h"
+#include "core/experiment/hub_dataset.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "core/base/text.h"
 
-namespace mw::data {
+namespace mw::experiment {
 namespace {
 
 bool is_name(std::string_view text, std::string_view more) {
@@ -27,7 +27,7 @@ std::span<const HubDataset> known_datasets() {
        .revision = "dce01c9b08f87459cf36a430d809084718273017",
        .license = "cc-by-nc-4.0",
        .rows = 52002,
-       .format = Format::alpaca,
+       .format = options::Format::alpaca,
        .facts = "huggingface.co/datasets/tatsu-lab/alpaca (card: licence, 52,002 rows); the revision is the newest of "
                 "its main branch"},
       {.name = "gsm8k",
@@ -36,7 +36,7 @@ std::span<const HubDataset> known_datasets() {
        .revision = "e53f048856ff4f594e959d75785d2c2d37b678ee",
        .license = "mit",
        .rows = 7473,
-       .format = Format::prompt_completion,
+       .format = options::Format::prompt_completion,
        .columns = {{"prompt", "question"}, {"completion", "answer"}},
        .facts =
            "huggingface.co/datasets/openai/gsm8k (card: licence, 7,473 training rows); the revision is the one that "
@@ -46,7 +46,7 @@ std::span<const HubDataset> known_datasets() {
        .config = "sft",
        .revision = "688a48d6308414b9d8bceed27a9c08ee36a4fa6b",
        .license = "cc-by-sa-4.0",
-       .format = Format::prompt_completion,
+       .format = options::Format::prompt_completion,
        .columns = {{"prompt", "prompt"}, {"completion", "response"}},
        .facts = "huggingface.co/datasets/zhuyaoyu/CodeV-R1-dataset (card: licence, about 87,000 rows in "
                 "codev_r1_sft.jsonl); columns as in the authors' LLaMA-Factory configuration. Responses contain the "
@@ -84,4 +84,4 @@ std::string download_command(const HubDataset& d) {
          (d.revision.empty() ? "" : ", revision='" + d.revision + "'") + ").to_json('" + std::move(file) + ".jsonl')\"";
 }
 
-}  // namespace mw::data
+}  // namespace mw::experiment

@@ -8,15 +8,16 @@
 #include "core/serve/load/sweep.h"
 #include "core/serve/scheduling/scheduler.h"
 
-namespace mw::experiment {
+namespace mw::serve {
 
-SweepBackend sweep_backend(const ExperimentConfig& config);  // sweep.backend; auto: engine on cpu, else model
+options::SweepBackend sweep_backend(
+    const experiment::ExperimentConfig& config);  // sweep.backend; auto: engine on cpu, else model
 
 // Throws SWEEP for an invalid or missing value.
-serve::SweepSettings sweep_settings(const ExperimentConfig& config);
+SweepSettings sweep_settings(const experiment::ExperimentConfig& config);
 // Sets only the block size of the KV cache; the serving backend sets its layout.
-serve::SchedulerSettings scheduler_settings(const ServeSection& serve);
+SchedulerSettings scheduler_settings(const options::Serving& serve);
 // Returns a result set without points: name, model, target, chips, price and conditions.
-formats::BenchSet sweep_facts(const ExperimentConfig& config, const hardware::Catalogue& catalogue);
+formats::BenchSet sweep_facts(const experiment::ExperimentConfig& config, const hardware::Catalogue& catalogue);
 
-}  // namespace mw::experiment
+}  // namespace mw::serve

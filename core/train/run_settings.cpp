@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/experiment/settings.h"
+#include "core/train/run_settings.h"
 
 #include <algorithm>
 
 #include "core/base/files.h"
-#include "core/data/dataset/hub_dataset.h"
 #include "core/data/tokenizer/chat_template.h"
 #include "core/engine/transformer/checks.h"
+#include "core/experiment/hub_dataset.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/collectives/local_config.h"
+#include "core/mesh/layout/sharding_options.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/mesh/layout/unused_axes.h"
 #include "core/model/catalogue.h"
 #include "core/train/model.h"
 
-namespace mw::experiment {
+namespace mw::train {
 namespace {
 
 void require_path(const std::filesystem::path& path, const std::string& key, const std::string& what) {
@@ -28,15 +29,15 @@ void require_path(const std::filesystem::path& path, const std::string& key, con
 }
 
 // A catalogue id has no weights to run. Checks a planning-only id first, so that its error is not "missing folder".
-void require_model(const ModelSection& model) {
+void require_model(const options::Model& model) {
   if (model.path.empty() && !model.id.empty()) engine::check_model(model::catalogue_config(model.id));
   require_path(model.path, "model.path", "model folder");
 }
 
 // Dollars become time at the price of every device.
-train::Budget budget_of(const ExperimentConfig& config) {
-  const BudgetSection& given = config.budget;
-  train::Budget budget{.seconds = 3600 * given.hours, .tokens = static_cast<std::int64_t>(given.tokens)};
+Budget budget_of(const experiment::ExperimentConfig& config) {
+  const options::Budget& given = config.budget;
+  Budget budget{.seconds = 3600 * given.hours, .tokens = static_cast<std::int64_t>(given.tokens)};
   if (given.usd <= 0) return budget;
   const double hourly = config.price.usd_per_chip_hour * config.mesh.devices();
   if (hourly <= 0)
@@ -52,17 +53,17 @@ train::Budget budget_of(const ExperimentConfig& config) {
 }
 
 // Throws if what decides the best checkpoint or an early stop would never be evaluated.
-void check_evaluations(const train::TrainingOptions& train) {
+void check_evaluations(const options::Training& train) {
   if (!train.decides_by_evaluation()) return;
   const auto refuse = [&](const char* key, const std::string& fix) {
     throw Error({.id = "KEEP-BEST",
                  .message = "nothing would be evaluated that decides which checkpoint is the best",
-                 .place = train.keep_best == train::KeepBest::none ? "train.patience" : "train.keep_best",
+                 .place = train.keep_best == options::KeepBest::none ? "train.patience" : "train.keep_best",
                  .found = std::string(key) + " is 0",
                  .fix = fix});
   };
   if (train.eval_every == 0) refuse("train.eval_every", "set train.eval_every to the steps between evaluations");
-  if (train.keep_best == train::KeepBest::answers) {
+  if (train.keep_best == options::KeepBest::answers) {
     if (train.answers == 0) refuse("train.answers", "set train.answers, or set train.keep_best to eval_loss");
   } else if (train.eval_rows == 0) {
     refuse("train.eval_rows", "set train.eval_rows to the held-out rows of an evaluation");
@@ -70,7 +71,7 @@ void check_evaluations(const train::TrainingOptions& train) {
 }
 
 // Throws if the model cannot be computed on the mesh, before the run is created.
-void check_mesh(const train::Settings& s, const model::Config& config) {
+void check_mesh(const Settings& s, const model::Config& config) {
   const mesh::Mesh& mesh = s.model.mesh;
   if (mesh.devices() == 1) return;
   const mesh::Placement placement = training_placement(s, config);
@@ -80,7 +81,7 @@ void check_mesh(const train::Settings& s, const model::Config& config) {
 
 }  // namespace
 
-void check_planned_only(const TrainSection& train) {
+void check_planned_only(const options::Training& train) {
   const auto refuse = [](bool set, const char* key) {
     if (set)
       throw Error({.id = "PLAN-OPTION",
@@ -91,26 +92,26 @@ void check_planned_only(const TrainSection& train) {
   };
   refuse(train.products == model::DType::fp8, "train.products");
   refuse(!train.saved.empty(), "train.saved");
-  refuse(train.offload != plan::Offload::none, "train.offload");
+  refuse(train.offload != options::Offload::none, "train.offload");
   refuse(train.compile.has_value(), "train.compile");
   refuse(train.logit_bytes > 0, "train.logit_bytes");
   refuse(train.other_models > 0, "train.other_models");
 }
 
-std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const engine::LoraOptions& options) {
+std::vector<mesh::AdapterShape> adapter_shapes(const model::Config& config, const options::Lora& options) {
   std::vector<mesh::AdapterShape> shapes;
   for (const engine::ResolvedLora& m : engine::resolve_lora(model::TensorInventory(config), options))
     shapes.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank, .dora = options.dora});
   return shapes;
 }
 
-train::Trainable trainable(const train::Settings& s, const model::Config& config) {
+Trainable trainable(const Settings& s, const model::Config& config) {
   const model::TensorInventory inventory(config);
-  return s.method == model::TrainMethod::lora ? train::trainable_adapters(inventory, adapter_shapes(config, s.lora))
-                                              : train::trainable_weights(inventory, s.save_dtype);
+  return s.method == model::TrainMethod::lora ? trainable_adapters(inventory, adapter_shapes(config, s.lora))
+                                              : trainable_weights(inventory, save_dtype(s));
 }
 
-mesh::Placement training_placement(const train::Settings& s, const model::Config& config) {
+mesh::Placement training_placement(const Settings& s, const model::Config& config) {
   const auto adapters =
       s.method == model::TrainMethod::lora ? adapter_shapes(config, s.lora) : std::vector<mesh::AdapterShape>{};
   mesh::Placement placement =
@@ -120,9 +121,9 @@ mesh::Placement training_placement(const train::Settings& s, const model::Config
   return placement;
 }
 
-train::Settings data_only_settings(const ExperimentConfig& config, model::Family family) {
-  train::Settings s;
-  s.data = config.data;
+Settings data_only_settings(const experiment::ExperimentConfig& config, model::Family family) {
+  Settings s;
+  static_cast<options::DataRows&>(s.data) = config.data;
   s.data.chat = chat_template(config, family);
   s.data.seed = config.train.seed;
   s.packing = config.data.packing ? data::Packing::pack : data::Packing::none;
@@ -131,7 +132,7 @@ train::Settings data_only_settings(const ExperimentConfig& config, model::Family
   return s;
 }
 
-void check_target(const ExperimentConfig& config) {
+void check_target(const experiment::ExperimentConfig& config) {
   if (config.target.id != "cpu")
     throw Error({.id = "TARGET",
                  .message = "the engine runs only on this machine",
@@ -148,29 +149,8 @@ void check_target(const ExperimentConfig& config) {
                  .fix = "use a smaller mesh"});
 }
 
-engine::LoraOptions lora_options(const LoraSection& lora) {
-  return {.rank = lora.rank,
-          .alpha = static_cast<float>(lora.alpha),
-          .dropout = static_cast<float>(lora.dropout),
-          .rslora = lora.rslora,
-          .targets = lora.targets,
-          .rank_pattern = lora.rank_pattern,
-          .alpha_pattern = lora.alpha_pattern,
-          .dora = lora.dora,
-          .b_rate = static_cast<float>(lora.plus_ratio)};
-}
-
-std::vector<model::Role> lora_targets(const LoraSection& lora) {
-  using enum model::Role;
-  std::vector<model::Role> out;
-  for (const model::Role role : {q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj})
-    if (std::find(lora.targets.begin(), lora.targets.end(), model::hf_module_name(role)) != lora.targets.end())
-      out.push_back(role);
-  return out;
-}
-
-train::ModelSettings model_values(const ExperimentConfig& config) {
-  train::ModelSettings m;
+ModelSettings model_values(const experiment::ExperimentConfig& config) {
+  ModelSettings m;
   m.path = config.model.path;
   m.tokenizer = config.model.tokenizer;
   m.init = config.model.init;
@@ -179,14 +159,14 @@ train::ModelSettings model_values(const ExperimentConfig& config) {
   m.threads = config.target.threads;
   m.seed = config.train.seed;
   m.mesh = config.mesh;
-  m.rules = mesh::engine_rules(sharding_rules(config.sharding, mesh::Preset::tunix));
+  m.rules = mesh::engine_rules(mesh::sharding_rules(config.sharding, mesh::Preset::tunix));
   for (const Problem& p : mesh::find_unused_axes(m.mesh, m.rules))
     if (p.severity == Severity::error) throw Error(p);
   return m;
 }
 
-void require_weights(const train::ModelSettings& model) {
-  if (model.init != train::Init::load || model.path.empty()) return;
+void require_weights(const ModelSettings& model) {
+  if (model.init != options::Init::load || model.path.empty()) return;
   for (const std::filesystem::path& file : formats::weight_files(model.path))
     if (!is_file(file))
       throw Error({.id = "CHECKPOINT",
@@ -197,25 +177,25 @@ void require_weights(const train::ModelSettings& model) {
                    .fix = "download the model again, or choose another folder"});
 }
 
-train::ModelSettings model_settings(const ExperimentConfig& config) {
+ModelSettings model_settings(const experiment::ExperimentConfig& config) {
   require_model(config.model);
   return model_values(config);
 }
 
-data::ChatFormat chat_format(const DataSection& data, model::Family family) {
-  return data.requested_chat.value_or(train::chat_format(family));
+options::ChatFormat chat_format(const options::Data& data, model::Family family) {
+  return data.requested_chat.value_or(chat_format(family));
 }
 
-data::ChatTemplate served_template(const ModelSection& model, model::Family family) {
-  return data::load_chat_template(model.tokenizer_path(), train::chat_format(family));
+data::ChatTemplate served_template(const options::Model& model, model::Family family) {
+  return data::load_chat_template(model.tokenizer_path(), chat_format(family));
 }
 
-data::ChatTemplate chat_template(const ExperimentConfig& config, model::Family family) {
+data::ChatTemplate chat_template(const experiment::ExperimentConfig& config, model::Family family) {
   return config.data.requested_chat ? data::ChatTemplate(*config.data.requested_chat)
                                     : served_template(config.model, family);
 }
 
-train::Settings train_settings(const ExperimentConfig& config) {
+Settings train_settings(const experiment::ExperimentConfig& config) {
   check_target(config);
   if (config.data.path.empty() && !config.data.source.empty())
     throw Error({.id = "MISSING",
@@ -224,33 +204,31 @@ train::Settings train_settings(const ExperimentConfig& config) {
                  .found = "data.source " + config.data.source + " without a file",
                  .expected = "a path",
                  .fix = "write the dataset to a file, and set data.path to it: " +
-                        data::download_command(data::parse_hub_dataset(config.data.source))});
+                        experiment::download_command(experiment::parse_hub_dataset(config.data.source))});
   require_path(config.data.path, "data.path", "data file");
   require_model(config.model);
   const model::Config model = formats::read_config(config.model.path);
   engine::check_model(model);
-  train::Settings settings = plan_settings(config, model.family);
+  Settings settings = plan_settings(config, model.family);
   check_mesh(settings, model);
   return settings;
 }
 
-formats::DType save_dtype(const TrainSection& train) {
+formats::DType save_dtype(const options::Training& train) {
   return train.save_dtype == model::DType::f32 ? formats::DType::f32 : formats::DType::bf16;
 }
 
-train::Settings plan_settings(const ExperimentConfig& config, model::Family family) {
+Settings plan_settings(const experiment::ExperimentConfig& config, model::Family family) {
   check_target(config);
   check_planned_only(config.train);
   check_evaluations(config.train);
-  train::Settings s = data_only_settings(config, family);
-  static_cast<train::TrainingOptions&>(s) = config.train;
+  Settings s = data_only_settings(config, family);
+  static_cast<options::Training&>(s) = config.train;
   s.model = model_values(config);
-  s.lora = lora_options(config.lora);
-  s.adapter = config.lora.adapter;
-  s.save_dtype = save_dtype(config.train);
+  s.lora = config.lora;
   s.sample = config.sample;
   s.budget = budget_of(config);
   return s;
 }
 
-}  // namespace mw::experiment
+}  // namespace mw::train

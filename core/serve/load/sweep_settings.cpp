@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/experiment/sweep_settings.h"
+#include "core/serve/load/sweep_settings.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 
 #include "core/base/url_secrets.h"
 
-namespace mw::experiment {
+namespace mw::serve {
 namespace {
 
 constexpr double kMostRate = 1e6;
@@ -66,9 +66,9 @@ std::string mesh_text(const mesh::Mesh& mesh) {
 }
 
 // Records the configuration of the server. Not called for an HTTP server, whose configuration is unknown.
-void add_server(const ExperimentConfig& config, formats::BenchSet& set) {
+void add_server(const experiment::ExperimentConfig& config, formats::BenchSet& set) {
   auto& c = set.conditions;
-  const ServeSection& serve = config.serve;
+  const options::Serving& serve = config.serve;
   c["kv_dtype"] = to_string(serve.kv_dtype);
   c["weight_dtype"] = serve.weight_dtype ? to_string(*serve.weight_dtype) : to_string(config.train.dtype);
   if (serve.products != model::DType::bf16) c["products"] = to_string(serve.products);
@@ -76,7 +76,7 @@ void add_server(const ExperimentConfig& config, formats::BenchSet& set) {
   c["chunked_prefill"] = on_off(serve.chunked_prefill);
   c["sliding_window_kv"] = on_off(serve.sliding_window_kv);
   c["async_scheduling"] = on_off(serve.async_scheduling);
-  if (serve.sampling != plan::Sampling::greedy) c["sampling"] = to_string(serve.sampling);
+  if (serve.sampling != options::Sampling::greedy) c["sampling"] = to_string(serve.sampling);
   c["block_size"] = std::to_string(serve.block_size);
   c["max_num_seqs"] = std::to_string(serve.max_num_seqs);
   c["max_num_batched_tokens"] = std::to_string(serve.max_num_batched_tokens);
@@ -86,7 +86,7 @@ void add_server(const ExperimentConfig& config, formats::BenchSet& set) {
     if (axis.name == "tp") c["tp"] = std::to_string(axis.size);
 }
 
-void add_load(const SweepSection& sweep, formats::BenchSet& set) {
+void add_load(const options::Sweep& sweep, formats::BenchSet& set) {
   auto& c = set.conditions;
   c["arrival"] = to_string(sweep.arrival);
   if (sweep.burstiness != 1) c["burstiness"] = number_text(sweep.burstiness);
@@ -102,12 +102,13 @@ void add_load(const SweepSection& sweep, formats::BenchSet& set) {
 
 }  // namespace
 
-SweepBackend sweep_backend(const ExperimentConfig& config) {
-  return config.sweep.backend.value_or(config.target.id == "cpu" ? SweepBackend::engine : SweepBackend::model);
+options::SweepBackend sweep_backend(const experiment::ExperimentConfig& config) {
+  return config.sweep.backend.value_or(config.target.id == "cpu" ? options::SweepBackend::engine
+                                                                 : options::SweepBackend::model);
 }
 
-serve::SweepSettings sweep_settings(const ExperimentConfig& config) {
-  serve::SweepSettings s;
+SweepSettings sweep_settings(const experiment::ExperimentConfig& config) {
+  SweepSettings s;
   s.request_rates = numbers<double>(config.sweep.request_rates, "sweep.request_rates", rate_of);
   s.input_lens = numbers<int>(config.sweep.input_lens, "sweep.input_lens", [](const std::string& text) {
     return parsed_number("sweep.input_lens", text, 1, kMostTokens, "whole numbers of tokens from 1");
@@ -116,11 +117,11 @@ serve::SweepSettings sweep_settings(const ExperimentConfig& config) {
   s.load = config.sweep;
   s.repeats = config.sweep.repeats;
   s.slo = config.sweep.slo;
-  if (s.load.arrival == serve::Arrival::closed && s.load.concurrency < 1)
+  if (s.load.arrival == options::Arrival::closed && s.load.concurrency < 1)
     refuse("sweep.concurrency", std::to_string(s.load.concurrency), "users of the closed loop, from 1");
-  if (s.load.lengths == serve::LengthDistribution::recorded && s.load.workload.empty())
+  if (s.load.lengths == options::LengthDistribution::recorded && s.load.workload.empty())
     refuse("sweep.workload", "nothing", "the file of recorded requests");
-  if (config.sweep.replicas > 1 && sweep_backend(config) != SweepBackend::model)
+  if (config.sweep.replicas > 1 && sweep_backend(config) != options::SweepBackend::model)
     refuse("sweep.replicas",
            std::to_string(config.sweep.replicas) + " with the backend " + std::string(to_string(sweep_backend(config))),
            "1: only the backend model simulates several servers");
@@ -128,7 +129,7 @@ serve::SweepSettings sweep_settings(const ExperimentConfig& config) {
   if (longest > config.serve.max_model_len)
     refuse("serve.max_model_len", std::to_string(config.serve.max_model_len) + " tokens",
            ("at least " + std::to_string(longest) + ": the longest prompt and its answer").c_str());
-  const double spread = s.load.lengths == serve::LengthDistribution::uniform ? s.load.spread : 0;
+  const double spread = s.load.lengths == options::LengthDistribution::uniform ? s.load.spread : 0;
   const int prompt =
       static_cast<int>(std::ceil(*std::max_element(s.input_lens.begin(), s.input_lens.end()) * (1 + spread)));
   if (!config.serve.chunked_prefill && prompt > config.serve.max_num_batched_tokens)
@@ -139,24 +140,25 @@ serve::SweepSettings sweep_settings(const ExperimentConfig& config) {
   return s;
 }
 
-serve::SchedulerSettings scheduler_settings(const ServeSection& serve) {
+SchedulerSettings scheduler_settings(const options::Serving& serve) {
   return {.max_num_seqs = serve.max_num_seqs,
           .max_num_batched_tokens = serve.max_num_batched_tokens,
           .max_model_len = serve.max_model_len,
-          .chunked_prefill = serve.chunked_prefill ? serve::ChunkedPrefill::on : serve::ChunkedPrefill::off,
-          .prefix_cache = serve.prefix_cache ? serve::PrefixCache::on : serve::PrefixCache::off,
+          .chunked_prefill = serve.chunked_prefill ? ChunkedPrefill::on : ChunkedPrefill::off,
+          .prefix_cache = serve.prefix_cache ? PrefixCache::on : PrefixCache::off,
           .policy = serve.policy,
           .kv = {.block_size = serve.block_size, .groups = {}, .capacity = {}}};
 }
 
-formats::BenchSet sweep_facts(const ExperimentConfig& config, const hardware::Catalogue& catalogue) {
-  const SweepBackend backend = sweep_backend(config);
+formats::BenchSet sweep_facts(const experiment::ExperimentConfig& config, const hardware::Catalogue& catalogue) {
+  const options::SweepBackend backend = sweep_backend(config);
   formats::BenchSet set;
   set.name = config.name;
-  set.provenance = backend == SweepBackend::model ? formats::Provenance::predicted : formats::Provenance::measured;
+  set.provenance =
+      backend == options::SweepBackend::model ? formats::Provenance::predicted : formats::Provenance::measured;
   set.tool = std::string("meshwright ") + MW_VERSION + ", " + std::string(to_string(backend));
   set.model = config.model.id.empty() ? config.model.path.filename().string() : config.model.id;
-  if (backend == SweepBackend::http) {
+  if (backend == options::SweepBackend::http) {
     set.source = without_url_secrets(config.sweep.url);
     if (!config.sweep.model.empty()) set.model = config.sweep.model;
   } else {
@@ -178,4 +180,4 @@ formats::BenchSet sweep_facts(const ExperimentConfig& config, const hardware::Ca
   return set;
 }
 
-}  // namespace mw::experiment
+}  // namespace mw::serve
