@@ -187,12 +187,9 @@ void Prover::step(long number) {
     real_tokens += micro.back().real_tokens;
     longest = std::max(longest, micro.back().len);
   }
-  engine::StepOptions options{.remat = s_.remat,
-                              .loss_chunk = s_.loss_chunk,
-                              .gradient_scale = loss_tokens > 0 ? 1.0f / static_cast<float>(loss_tokens) : 0.0f,
-                              .dropout_seed = s_.seed,
-                              .step = static_cast<std::uint64_t>(number),
-                              .micro_batch = 0};
+  engine::StepOptions options = step_options(s_);
+  options.gradient_scale = loss_tokens > 0 ? 1.0f / static_cast<float>(loss_tokens) : 0.0f;
+  options.step = static_cast<std::uint64_t>(number);
   mesh_.cluster->clear_traffic();
   const auto run = [&](engine::Cluster& cluster, double& seconds) {
     const auto start_time = Clock::now();

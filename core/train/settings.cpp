@@ -27,6 +27,10 @@ double Budget::share_left(double seconds_used, std::int64_t tokens_used) const {
   return std::max(0.0, left);
 }
 
+engine::StepOptions step_options(const Settings& settings) {
+  return {.remat = settings.remat, .loss_chunk = settings.loss_chunk, .dropout_seed = settings.seed};
+}
+
 data::BatchOptions batch_options(const Settings& s) {
   return {
       .rows = s.batch, .max_len = s.data.max_len, .packing = s.packing, .order = data::Order::shuffled, .seed = s.seed};

@@ -61,6 +61,7 @@ struct Settings : options::Training {
   Budget budget;
 };
 
+engine::StepOptions step_options(const Settings& settings);  // of any step: without its number and gradient scale
 data::BatchOptions batch_options(const Settings& settings);
 // If settings.epochs is above 0: sets rate.steps for these examples, and epochs to 0.
 void set_steps_from_epochs(Settings& settings, const data::ExampleList& train);

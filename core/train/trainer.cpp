@@ -116,9 +116,6 @@ class TrainingRun {
   event::Finished finish();
   Json data_info() const;
   Trainable trainable();
-  engine::StepOptions step_options() const {
-    return {.remat = s_.remat, .loss_chunk = s_.loss_chunk, .gradient_scale = 1, .dropout_seed = s_.seed};
-  }
 
   const TrainRequest& request_;
   Settings s_;
@@ -363,7 +360,7 @@ bool TrainingRun::step() {
   }
   const long step = ++counters_.step;
   phase_ = "forward and backward of step " + std::to_string(step);
-  engine::StepOptions options = step_options();
+  engine::StepOptions options = step_options(s_);
   options.step = static_cast<std::uint64_t>(step);
   options.gradient_scale = loss_tokens > 0 ? 1.0f / static_cast<float>(loss_tokens) : 0.0f;
   cluster().zero_gradients();
@@ -442,7 +439,7 @@ void TrainingRun::after_step(long step) {
 bool TrainingRun::evaluate() {
   phase_ = "the evaluation after step " + std::to_string(counters_.step);
   EvaluationHistory& history = counters_.evaluations;
-  auto value = held_out_loss(model_, evaluation_rows(s_, dataset_.eval), eval_options(s_), step_options(), stop_);
+  auto value = held_out_loss(model_, evaluation_rows(s_, dataset_.eval), eval_options(s_), step_options(s_), stop_);
   if (value) {
     metric("eval/loss", *value);
     metric("eval/perplexity", std::exp(*value));

@@ -31,6 +31,7 @@ from torchax import interop  # noqa: E402
 import answers as answering  # noqa: E402
 import base  # noqa: E402
 import checkpoints  # noqa: E402
+import loss as token_loss  # noqa: E402
 import memory  # noqa: E402
 import rows as data  # noqa: E402
 import schedule  # noqa: E402
@@ -145,9 +146,7 @@ def make_loss(tuned, env):
     whole = jax.checkpoint(logits_of) if TRAIN["remat"] != "none" else logits_of
 
     def loss(weights, frozen, batch, key):
-        logits = whole(weights, frozen, batch, key)[:, :-1].astype(jnp.float32)
-        picked = jnp.take_along_axis(logits, batch["ids"][:, 1:, None], axis=-1)[..., 0]
-        each = jax.nn.logsumexp(logits, axis=-1) - picked
+        each = token_loss.in_jax(whole(weights, frozen, batch, key)[:, :-1], batch["ids"][:, 1:])
         return jnp.sum(each * batch["loss"][:, 1:]) * batch["weight"]
 
     def next_tokens(weights, frozen, batch, last):

@@ -37,6 +37,7 @@ import trl  # noqa: E402
 import answers as answering  # noqa: E402
 import base  # noqa: E402
 import checkpoints  # noqa: E402
+import loss as token_loss  # noqa: E402
 import memory  # noqa: E402
 import rows as data  # noqa: E402
 import schedule  # noqa: E402
@@ -110,8 +111,7 @@ class Trainer(trl.SFTTrainer):
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         logits = self.logits_of(model, inputs)[:, :-1].float()
-        each = torch.nn.functional.cross_entropy(logits.flatten(0, 1), inputs["ids"][:, 1:].long().flatten(),
-                                                 reduction="none").view_as(inputs["loss"][:, 1:])
+        each = token_loss.in_torch(logits, inputs["ids"][:, 1:])
         loss = (each * inputs["loss"][:, 1:] * inputs["weight"][:, None]).sum()
         # The Trainer divides by the accumulation (`weight` has it) and averages over processes.
         loss = loss * WORLD

@@ -33,6 +33,7 @@ from tunix.sft import hooks, metrics_logger, peft_trainer  # noqa: E402
 
 import answers as answering  # noqa: E402
 import model as models  # noqa: E402
+import loss as token_loss  # noqa: E402
 import memory  # noqa: E402
 import rows as data  # noqa: E402
 import schedule  # noqa: E402
@@ -112,10 +113,7 @@ def model_inputs(batch):
 
 def loss_fn(model, ids, loss, positions, weight, mask):
     logits, _ = model(ids, positions, None, mask)
-    logits = logits[:, :-1].astype(jnp.float32)
-    picked = jnp.take_along_axis(logits, ids[:, 1:, None], axis=-1)[..., 0]
-    each = jax.nn.logsumexp(logits, axis=-1) - picked
-    return jnp.sum(each * loss[:, 1:]) * weight
+    return jnp.sum(token_loss.in_jax(logits[:, :-1], ids[:, 1:]) * loss[:, 1:]) * weight
 
 
 @functools.partial(nnx.jit, static_argnums=1)

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loss of every token, as the engine computes it: the cross-entropy of f32 logits [rows, len, vocabulary] with targets
+[rows, len]."""
+
+
+def in_jax(logits, targets):
+    import jax
+    import jax.numpy as jnp
+    logits = logits.astype(jnp.float32)
+    picked = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    return jax.nn.logsumexp(logits, axis=-1) - picked
+
+
+def in_torch(logits, targets):
+    import torch
+    return torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.long().flatten(),
+                                             reduction="none").view_as(targets)
