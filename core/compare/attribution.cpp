@@ -24,7 +24,8 @@ const std::vector<std::string>& hardware_keys() {
   return kKeys;
 }
 
-// The document keys of a serving condition or row; empty if the simulator has no such setting.
+// The document keys of a serving condition or row; empty if the simulator has no such setting. A condition has the name
+// of its setting, unless several make it.
 std::vector<std::string> serving_keys(const std::string& key) {
   static const std::map<std::string, std::vector<std::string>> kKeys{
       {"target", hardware_keys()},
@@ -32,27 +33,13 @@ std::vector<std::string> serving_keys(const std::string& key) {
       {"tp", hardware_keys()},
       {"model", {"model.id", "model.path"}},
       {"weight_dtype", {"train.dtype"}},
-      {"kv_dtype", {"serve.kv_dtype"}},
       {"prefix_cache", {"serve.prefix_cache", "sweep.prompts", "sweep.shared_prefix", "sweep.shared_prefixes"}},
       {"prompts", {"sweep.prompts", "sweep.shared_prefix", "sweep.shared_prefixes"}},
-      {"shared_prefixes", {"sweep.shared_prefixes"}},
-      {"replicas", {"sweep.replicas"}},
-      {"routing", {"sweep.routing"}},
-      {"chunked_prefill", {"serve.chunked_prefill"}},
-      {"sliding_window_kv", {"serve.sliding_window_kv"}},
-      {"async_scheduling", {"serve.async_scheduling"}},
-      {"sampling", {"serve.sampling"}},
-      {"block_size", {"serve.block_size"}},
-      {"max_model_len", {"serve.max_model_len"}},
-      {"max_num_seqs", {"serve.max_num_seqs"}},
-      {"max_num_batched_tokens", {"serve.max_num_batched_tokens"}},
-      {"arrival", {"sweep.arrival"}},
-      {"burstiness", {"sweep.burstiness"}},
-      {"lengths", {"sweep.lengths"}},
-      {"seed", {"sweep.seed"}},
       {"requests", {"sweep.num_prompts", "sweep.num_prompts_at"}}};
-  const auto found = kKeys.find(key);
-  return found == kKeys.end() ? std::vector<std::string>() : found->second;
+  if (const auto found = kKeys.find(key); found != kKeys.end()) return found->second;
+  for (const char* section : {"sweep.", "serve."})
+    if (experiment::find_parameter(section + key)) return {section + key};
+  return {};
 }
 
 std::vector<std::string> training_keys(const std::string& key) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/compare/comparison_parts.h"
+#include "core/experiment/parameters.h"
 
 namespace mw::compare::comparing {
 namespace {
@@ -24,25 +25,11 @@ std::string plain_model(const std::string& name) {
 }
 
 // Conditions that are confounders, with their display names; other conditions are only listed as settings.
-const std::vector<std::pair<std::string, std::string>>& conditions() {
-  static const std::vector<std::pair<std::string, std::string>> all{
-      {"kv_dtype", "KV cache type"},
-      {"weight_dtype", "weight type"},
-      {"prefix_cache", "prefix cache"},
-      {"version", "server version"},
-      {"tokenizer", "tokenizer"},
-      {"chunked_prefill", "chunked prefill"},
-      {"sliding_window_kv", "freeing of KV outside sliding windows"},
-      {"async_scheduling", "async scheduling"},
-      {"sampling", "sampling"},
-      {"max_model_len", "max_model_len"},
-      {"max_num_seqs", "max_num_seqs"},
-      {"max_num_batched_tokens", "max_num_batched_tokens"},
-      {"arrival", "arrival process"},
-      {"burstiness", "burstiness"},
-      {"lengths", "distribution of lengths"},
-      {"prompts", "reuse of prompts"},
-      {"seed", "seed"}};
+std::vector<std::pair<std::string, std::string>> conditions() {
+  std::vector<std::pair<std::string, std::string>> all{{"version", "server version"}, {"tokenizer", "tokenizer"}};
+  for (const experiment::Parameter& p : experiment::parameters())
+    if ((p.group == "Serving" || p.group == "Sweep") && !p.columns.confounder.empty())
+      all.emplace_back(p.key.substr(p.key.find('.') + 1), p.columns.confounder);
   return all;
 }
 

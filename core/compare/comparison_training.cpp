@@ -57,26 +57,6 @@ void add_recorded_setting(const Runs& runs, Comparison& out, const std::string& 
   if (recorded.size() > 1) add_setting(out, key, label, std::move(texts), MissingValue::differs);
 }
 
-// Settings that change the definition of the loss or the training data, and so make losses incomparable.
-struct Rule {
-  const char *key, *text;
-};
-constexpr Rule kConfounders[]{
-    {"data.loss", "the loss mask differs, so the loss covers different tokens"},
-    {"data.path", "the training data differ"},
-    {"data.eval_path", "the evaluation data differ"},
-    {"data.max_len", "rows are truncated or dropped at different lengths"},
-    {"data.overlong", "the treatment of long rows differs"},
-    {"data.dedup", "the treatment of duplicate rows differs"},
-    {"data.packing", "packing differs, so a step covers different tokens"},
-    {"train.seed", "the seed differs"},
-    {"train.steps", "the number of steps differs"},
-    {"train.epochs", "the number of passes over the data differs"},
-    {"train.dtype", "the data type of the computation differs"},
-    {"model.id", "the model differs"},
-    {"model.path", "the model differs"},
-};
-
 double last(const views::RunView& run, const std::string& name) {
   const views::MetricSeries* series = run.metric(name);
   return series && !series->raw.empty() ? series->raw.back().y : formats::kUnknown;
@@ -235,11 +215,11 @@ void add_software(const Runs& runs, Comparison& out) {
 void add_confounders(const Runs& runs, Comparison& out) {
   add_software(runs, out);
   std::set<std::string> reported;
-  for (const Rule& rule : kConfounders) {
-    const auto row = std::find_if(out.rows.begin(), out.rows.end(), [&](const auto& r) { return r.key == rule.key; });
-    if (row == out.rows.end() || !reported.insert(rule.text).second) continue;
-    confound(out, rule.key == std::string("data.loss") ? "loss_mask" : rule.key,
-             std::string(rule.text) + " (" + listed(out, row->texts) + ")");
+  for (const experiment::Parameter& p : experiment::parameters()) {
+    const std::string text(p.columns.confounder);
+    const auto row = std::find_if(out.rows.begin(), out.rows.end(), [&](const auto& r) { return r.key == p.key; });
+    if (text.empty() || row == out.rows.end() || !reported.insert(text).second) continue;
+    confound(out, p.key == "data.loss" ? "loss_mask" : p.key, text + " (" + listed(out, row->texts) + ")");
   }
   for (size_t c = 0; c < runs.size(); ++c) {
     const views::RunView& run = *runs[c].training;

@@ -4,27 +4,28 @@
 #include <utility>
 
 #include "core/experiment/bind.h"
+#include "core/experiment/parameters.h"
 
 namespace mw::compare {
 namespace {
 
 struct Factor {
   std::string_view name;
-  std::vector<std::string_view> keys;  // "mesh" and "sweep" include all keys below them
+  std::vector<std::string> keys;  // "mesh" and "sweep" include all keys below them
 };
+// The settings with a factor in the parameter table, in its order of factors, then the rest of the load.
 const std::vector<Factor>& factors() {
-  static const std::vector<Factor> kFactors{
-      {"chips and software", {"target.id", "mesh", "serve.stack", "sharding", "target.memory_gib", "price"}},
-      {"model", {"model.id", "model.path", "train.dtype", "lora.rank"}},
-      {"KV type", {"serve.kv_dtype"}},
-      {"window caches", {"serve.sliding_window_kv"}},
-      {"replicas", {"sweep.replicas", "sweep.routing"}},
-      {"prefix cache", {"serve.prefix_cache", "sweep.prompts", "sweep.shared_prefix", "sweep.shared_prefixes"}},
-      {"chunked prefill", {"serve.chunked_prefill", "serve.max_num_batched_tokens"}},
-      {"server limits",
-       {"serve.max_num_seqs", "serve.max_model_len", "serve.memory_utilisation", "serve.block_size", "serve.policy",
-        "serve.async_scheduling", "serve.sampling"}},
-      {kLoadFactor, {"sweep"}}};
+  static const std::vector<Factor> kFactors = [] {
+    std::vector<Factor> out;
+    for (const std::string_view name : {"chips and software", "model", "KV type", "window caches", "replicas",
+                                        "prefix cache", "chunked prefill", "server limits"}) {
+      Factor& factor = out.emplace_back(Factor{name, {}});
+      for (const experiment::Parameter& p : experiment::parameters())
+        if (p.columns.factor == name) factor.keys.push_back(p.key == "mesh.*" ? "mesh" : p.key);
+    }
+    out.push_back({kLoadFactor, {"sweep"}});
+    return out;
+  }();
   return kFactors;
 }
 
@@ -45,7 +46,7 @@ std::string text_of(const experiment::Experiment& e, std::string_view key) {
 
 // Copies the keys of a factor from the other document, including missing keys.
 experiment::Experiment switched(experiment::Experiment e, const experiment::Experiment& other, const Factor& factor) {
-  for (const std::string_view key : factor.keys) {
+  for (const std::string& key : factor.keys) {
     e.erase(key);
     if (const Json* value = other.find(key)) e.set_value(key, *value);
   }
@@ -54,11 +55,11 @@ experiment::Experiment switched(experiment::Experiment e, const experiment::Expe
 
 std::string changes(const experiment::Experiment& before, const experiment::Experiment& after, const Factor& factor) {
   std::string text;
-  for (const std::string_view key : factor.keys) {
+  for (const std::string& key : factor.keys) {
     const std::string a = text_of(before, key), b = text_of(after, key);
     if (a == b) continue;
     const bool is_long = a.size() + b.size() > 80;
-    text += (text.empty() ? "" : ", ") + std::string(key) + (is_long ? "" : ": " + a + " -> " + b);
+    text += (text.empty() ? "" : ", ") + key + (is_long ? "" : ": " + a + " -> " + b);
   }
   return text;
 }

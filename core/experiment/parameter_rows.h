@@ -21,6 +21,16 @@ inline constexpr const char* kFolders =
 
 using enum ParamType;
 
+using Offers = options::StackOptions;
+inline constexpr RecipeColumn kApplied{RecipeEffect::applied, RecipeEffect::applied, RecipeEffect::applied, {}};
+constexpr RecipeColumn not_supported(std::string_view reason) {
+  return {RecipeEffect::not_supported, RecipeEffect::not_supported, RecipeEffect::not_supported, reason};
+}
+constexpr RecipeColumn only_planned(std::string_view reason) {
+  return {RecipeEffect::only_planned, RecipeEffect::only_planned, RecipeEffect::only_planned, reason};
+}
+inline constexpr RecipeColumn kOnlyPlanned = only_planned("used for planning only; this software has its own setting");
+
 template <class T>
 struct Number {
   std::string unit;
@@ -157,6 +167,24 @@ Parameter folders_row(std::string key, auto member, std::string label, std::stri
   Parameter p = map_row(std::move(key), member, std::move(label), std::move(help), level);
   p.unit = kFolders;
   return p;
+}
+
+Parameter with(Parameter row, Columns columns) {
+  row.columns = std::move(columns);
+  return row;
+}
+// A setting of training, which has to say what recipes do with it.
+struct TrainingRow {
+  TrainingRow(Parameter row, RecipeColumn recipes, Columns columns = {}) : parameter(std::move(row)) {
+    parameter.columns = std::move(columns);
+    parameter.columns.recipes = recipes;
+  }
+  Parameter parameter;
+};
+Rows held_by_recipes(std::vector<TrainingRow> rows) {
+  Rows out;
+  for (TrainingRow& row : rows) out.push_back(std::move(row.parameter));
+  return out;
 }
 
 // The enum of a choice's member; an empty optional is the choice "auto".

@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/experiment/columns.h"
 
 namespace mw::experiment {
 
@@ -30,6 +31,7 @@ struct Parameter {
   std::vector<std::string> choices{};
   std::string help{};  // one line, shown as tooltip and in the manual
   Level level = Level::basic;
+  Columns columns{};
   // Writes a value that check_value() accepts into its member of the configuration; relative paths are resolved against
   // `folder`. "mesh.*" takes the object of all axes.
   std::function<void(ExperimentConfig&, const Json& value, const std::filesystem::path& folder)> store{};
@@ -37,9 +39,11 @@ struct Parameter {
 
 std::span<const Parameter> parameters();
 const Parameter* find_parameter(std::string_view key);  // null if unknown; mesh.<axis> resolves to mesh.*
-// Returns the known key with the smallest edit distance, for "did you mean"; for a key without a dot, the nearest name
-// of the top level: "modle" gives "model".
+// Returns the key that another program calls so, else the known key with the smallest edit distance, for "did you
+// mean"; for a key without a dot, the nearest name of the top level: "modle" gives "model".
 std::string nearest_key(std::string_view key);
+// The parameter that another program calls `name`: "max_grad_norm", "lora_r", "--max-num-seqs"; null if no row has it.
+const Parameter* find_peer_name(std::string_view name);
 std::string range_text(const Parameter& parameter);  // "1 to 4096 tokens", "one of none, block, layer"
 // Checks type (TYPE), range (RANGE) and choice (CHOICE). Empty if the value is valid. `key` is the place of the
 // problem; its fix says what to enter: "enter a whole number from 1 to 4096".

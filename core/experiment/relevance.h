@@ -11,6 +11,10 @@
 
 namespace mw::experiment {
 
+constexpr unsigned kind_bit(Kind kind) {
+  return 1U << static_cast<unsigned>(kind);
+}
+
 struct Relevance {
   Kind kind = Kind::train;
   bool planned = false;                         // the target is not this machine

@@ -2,44 +2,25 @@
 #include "core/planning/carried_assumptions.h"
 
 #include <algorithm>
-#include <span>
 
 #include "core/base/text.h"
-#include "core/experiment/parameters.h"
+#include "core/experiment/relevance.h"
 #include "core/plan/time/predict.h"
 
 namespace mw::planning {
 namespace {
 
-constexpr std::array<const char*, 14> kTrainingKeys{
-    "train.stack",  "train.batch",     "train.accumulation",  "train.remat",        "train.loss_chunk",
-    "train.dtype",  "train.attention", "train.adapter_dtype", "train.moment_dtype", "data.max_len",
-    "data.packing", "data.padding",    "data.mean_len",       "lora.rank"};
-constexpr std::array<const char*, 13> kServingKeys{"serve.stack",
-                                                   "serve.max_num_seqs",
-                                                   "serve.max_num_batched_tokens",
-                                                   "serve.max_model_len",
-                                                   "serve.kv_dtype",
-                                                   "serve.sliding_window_kv",
-                                                   "serve.chunked_prefill",
-                                                   "serve.async_scheduling",
-                                                   "serve.memory_utilisation",
-                                                   "serve.input_len",
-                                                   "serve.output_len",
-                                                   "serve.sampling",
-                                                   "train.dtype"};
-constexpr std::array<const char*, 3> kSizingKeys{"size.prompt_len", "size.new_tokens", "train.dtype"};
-
-std::span<const char* const> keys_of(experiment::Kind kind) {
-  using experiment::Kind;
-  if (kind == Kind::serve) return kServingKeys;
-  return kind == Kind::size ? std::span<const char* const>(kSizingKeys) : kTrainingKeys;
+std::vector<std::string> keys_of(experiment::Kind kind) {
+  std::vector<std::string> keys;
+  for (const experiment::Parameter& p : experiment::parameters())
+    if ((p.columns.carried & experiment::kind_bit(kind)) != 0) keys.push_back(p.key);
+  return keys;
 }
 
-std::vector<ChangedValue> differences(std::span<const char* const> keys, const experiment::Experiment& a,
+std::vector<ChangedValue> differences(const std::vector<std::string>& keys, const experiment::Experiment& a,
                                       const experiment::Experiment& b) {
   std::vector<ChangedValue> out;
-  for (const char* key : keys)
+  for (const std::string& key : keys)
     if (const Json before = a.value(key), after = b.value(key); before != after) out.push_back({key, before, after});
   return out;
 }
@@ -107,7 +88,7 @@ CarriedAssumptions carried_assumptions(const experiment::Experiment& document, c
                          .kept = {},
                          .changed = changes(document, moved),
                          .other = {}};
-  for (const char* key : keys_of(config.kind)) {
+  for (const std::string& key : keys_of(config.kind)) {
     const Json value = moved.value(key);
     if (document.has(key) && document.value(key) == value) out.kept.push_back({key, value});
   }

@@ -2,40 +2,14 @@
 #include "core/port/settings_map.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "core/base/text.h"
+#include "core/experiment/parameters.h"
 #include "core/model/catalogue.h"
 
 namespace mw::port {
 namespace {
-
-constexpr PlainSetting kPlain[]{
-    {"SFTConfig", "gradient_accumulation_steps", "train.accumulation"},
-    {"SFTConfig", "learning_rate", "train.learning_rate"},
-    {"SFTConfig", "weight_decay", "train.weight_decay"},
-    {"SFTConfig", "adam_beta1", "train.beta1"},
-    {"SFTConfig", "adam_beta2", "train.beta2"},
-    {"SFTConfig", "adam_epsilon", "train.epsilon"},
-    {"SFTConfig", "max_grad_norm", "train.clip"},
-    {"SFTConfig", "seed", "train.seed"},
-    {"SFTConfig", "eval_steps", "train.eval_every"},
-    {"SFTConfig", "save_steps", "train.checkpoint_every"},
-    {"SFTConfig", "save_total_limit", "train.keep_checkpoints"},
-    {"SFTConfig", "num_train_epochs", "train.epochs"},
-    {"SFTConfig", "max_length", "data.max_len"},
-    {"SFTConfig", "packing", "data.packing"},
-    {"SFTConfig", "dataset_text_field", "data.columns.text"},
-    {"SFTConfig", "run_name", "name"},
-    {"LoraConfig", "r", "lora.rank"},
-    {"LoraConfig", "lora_alpha", "lora.alpha"},
-    {"LoraConfig", "lora_dropout", "lora.dropout"},
-    {"LoraConfig", "use_rslora", "lora.rslora"},
-    {"LoraConfig", "use_dora", "lora.dora"},
-    {"LoraConfig", "rank_pattern", "lora.rank_pattern"},
-    {"LoraConfig", "alpha_pattern", "lora.alpha_pattern"},
-};
 
 // Spellings of older versions and of TRL's ModelConfig.
 constexpr std::pair<std::string_view, std::string_view> kAliases[]{
@@ -118,14 +92,22 @@ std::string normalised(std::string_view name) {
 }  // namespace
 
 std::span<const PlainSetting> plain_settings() {
+  static const std::vector<PlainSetting> kPlain = [] {
+    std::vector<PlainSetting> rows;
+    for (const experiment::Parameter& p : experiment::parameters())
+      if (const std::string_view name = p.columns.names.trl; !name.empty())
+        rows.push_back({p.key.starts_with("lora.") ? "LoraConfig" : "SFTConfig", name, p.key});
+    return rows;
+  }();
   return kPlain;
 }
 
 const PlainSetting* find_plain_setting(std::string_view name) {
   for (const auto& [alias, usual] : kAliases)
     if (name == alias) name = usual;
-  const auto* row = std::find_if(std::begin(kPlain), std::end(kPlain), [&](const auto& r) { return r.name == name; });
-  return row == std::end(kPlain) ? nullptr : row;
+  const auto rows = plain_settings();
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.name == name; });
+  return row == rows.end() ? nullptr : &*row;
 }
 
 std::string missing_reason(std::string_view section, std::string_view name) {

@@ -7,7 +7,7 @@
 
 namespace mw::port {
 
-// A setting with the same meaning and unit on both sides.
+// A setting with the same meaning and unit on both sides: a row of the parameter table with a name in TRL.
 struct PlainSetting {
   std::string_view call;  // where TRL and PEFT take it: "SFTConfig", "LoraConfig"
   std::string_view name;  // "learning_rate"

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/units.h"
+#include "core/experiment/parameters.h"
 #include "core/lint/lora_modules.h"
 #include "core/mesh/layout/unused_axes.h"
 #include "core/recipes/tunix_model.h"
@@ -152,56 +153,34 @@ void training_differences(const RecipeInput& s, const TrainingMesh& m, std::vect
     out.push_back("Rematerialization applies jax.checkpoint to the whole step if train.remat is not none.");
 }
 
-constexpr std::string_view kPlanned = "used for planning only; this software has its own setting";
+model::Stack stack_of(Kind kind) {
+  return kind == Kind::tunix     ? model::Stack::tunix
+         : kind == Kind::torchax ? model::Stack::torchax
+                                 : model::Stack::trl_fsdp;
+}
 
+// Keys of settings.json that no script of the recipe reads, and why. Tests hold the list to the scripts.
 Json unread_json(Kind kind) {
-  Json out = Json::object();
-  for (const UnreadKey& u : unread_keys())
-    if (u.kinds.empty() || std::find(u.kinds.begin(), u.kinds.end(), kind) != u.kinds.end())
-      out[std::string(u.key)] = std::string(u.reason);
+  Json out{{"made_by", "the version that wrote the folder"},
+           {"not_read", "this list"},
+           {"lora.targets", "lora.module_path and lora.modules are derived from it"},
+           {"train.method", "always lora"}};
+  if (kind == Kind::tunix) {
+    out["model.hub"] = "Tunix loads the folder given by --model";
+    out["model.vocab"] = "contained in model.tunix.config";
+  } else {
+    out["model.prefix"] = "PEFT derives the module names";
+    out["lora.qwix_alpha"] = "Qwix's form of alpha; PEFT reads lora.alpha";
+  }
+  for (const char* key : {"data.path", "data.eval_path"})
+    out[key] = "applied already: data/rows.safetensors has the resulting rows";
+  for (const experiment::Parameter& p : experiment::parameters())
+    if (p.columns.recipes.of(stack_of(kind)) != experiment::RecipeEffect::applied)
+      out[p.key] = std::string(p.columns.recipes.reason);
   return out;
 }
 
 }  // namespace
-
-std::span<const UnreadKey> unread_keys() {
-  static const std::vector<UnreadKey> keys{
-      {"made_by", {}, "the version that wrote the folder"},
-      {"not_read", {}, "this list"},
-      {"model.hub", {Kind::tunix}, "Tunix loads the folder given by --model"},
-      {"model.vocab", {Kind::tunix}, "contained in model.tunix.config"},
-      {"model.prefix", {Kind::torchax, Kind::trl_fsdp}, "PEFT derives the module names"},
-      {"lora.targets", {}, "lora.module_path and lora.modules are derived from it"},
-      {"lora.qwix_alpha", {Kind::torchax, Kind::trl_fsdp}, "Qwix's form of alpha; PEFT reads lora.alpha"},
-      {"lora.dora", {Kind::tunix}, "always false: an export with DoRA is rejected"},
-      {"lora.plus_ratio", {Kind::tunix, Kind::torchax}, "always 1: an export with LoRA+ is rejected"},
-      {"lora.rank_pattern", {Kind::tunix}, "always empty: an export with a pattern is rejected"},
-      {"lora.alpha_pattern", {Kind::tunix}, "always empty: an export with a pattern is rejected"},
-      {"data.path", {}, "applied already: data/rows.safetensors has the resulting rows"},
-      {"data.eval_path", {}, "applied already: data/rows.safetensors has the resulting rows"},
-      {"data.lengths", {}, "used for planning only: data/rows.safetensors has the rows"},
-      {"data.mean_len", {}, "used for planning only: data/rows.safetensors has the rows"},
-      {"data.rows", {}, "used for planning only: data/rows.safetensors has the rows"},
-      {"data.padding", {}, "used for planning only: rows are padded to one length"},
-      {"train.method", {}, "always lora"},
-      {"train.stack", {}, kPlanned},
-      {"train.attention", {}, kPlanned},
-      {"train.adapter_dtype", {}, kPlanned},
-      {"train.moment_dtype", {}, kPlanned},
-      {"train.products", {}, kPlanned},
-      {"train.saved", {}, "always empty: an export with names is rejected"},
-      {"train.offload", {}, "always none: an export with offload is rejected"},
-      {"train.compile", {}, "always auto: an export with a choice is rejected"},
-      {"train.logit_bytes", {}, kPlanned},
-      {"train.other_models", {}, kPlanned},
-      {"train.loss_chunk", {}, "the scripts compute all logits at once: same loss, more memory"},
-      {"train.save_dtype", {}, "applies to full training; adapters are saved as f32"},
-      {"train.keep_best", {}, "the scripts keep the newest checkpoints; `differences` says so if it is set"},
-      {"train.tensorboard", {}, "curves are sent as events, which Meshwright records"},
-      {"train.patience", {}, "the scripts make all steps; `differences` says so if it is set"},
-  };
-  return keys;
-}
 
 std::string module_expression(Kind kind, const std::string& given, const model::TensorInventory& inventory,
                               const std::vector<model::Role>& targets) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // settings.json, the input of a recipe's scripts. Thread-safe.
 #pragma once
-#include <span>
-
 #include "core/recipes/recipe.h"
 
 namespace mw::recipes {
@@ -14,14 +12,6 @@ std::string module_expression(Kind kind, const std::string& given, const model::
 
 Json settings_json(const RecipeInput& input);
 
-// A key of settings.json that no script of these recipes reads; listed under "not_read" in settings.json. A test checks
-// that the scripts read all other keys.
-struct UnreadKey {
-  std::string_view key;
-  std::vector<Kind> kinds;  // training recipes that do not read it; empty: all
-  std::string_view reason;
-};
-std::span<const UnreadKey> unread_keys();
 // Differences between this software and the engine, for README.md.
 std::vector<std::string> differences(const RecipeInput& input);
 

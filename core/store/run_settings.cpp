@@ -2,6 +2,7 @@
 #include "core/store/run_settings.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -13,28 +14,18 @@
 namespace mw::store {
 namespace {
 
-// The settings that usually tell runs apart, the most telling first, and what precedes their short text.
-constexpr std::pair<std::string_view, std::string_view> kTelling[]{
-    {"target.id", ""},
-    {"mesh", ""},
-    {"model.id", ""},
-    {"train.method", ""},
-    {"lora.rank", "r"},
-    {"lora.alpha", "a"},
-    {"train.learning_rate", "lr "},
-    {"train.steps", "steps "},
-    {"train.dtype", ""},
-    {"train.seed", "seed "},
-    {"data.max_len", "len "},
-    {"serve.kv_dtype", "KV "},
-};
 constexpr size_t kMostKeys = 3;        // of a name
 constexpr size_t kMostCompared = 100;  // runs whose experiments are read to name one of them
 
-size_t rank_of(std::string_view key) {
-  const auto* const at =
-      std::find_if(std::begin(kTelling), std::end(kTelling), [&](const auto& t) { return t.first == key; });
-  return static_cast<size_t>(at - std::begin(kTelling));
+// The row of a key of RunSettings, in which "mesh" stands for all axes.
+const experiment::Parameter* row_of(std::string_view key) {
+  return experiment::find_parameter(key == "mesh" ? "mesh.*" : key);
+}
+
+// The most telling first; those that do not tell runs apart last.
+int rank_of(std::string_view key) {
+  const experiment::Parameter* row = row_of(key);
+  return row && row->columns.telling > 0 ? row->columns.telling : std::numeric_limits<int>::max();
 }
 
 std::string label_of(const std::string& key) {
@@ -154,8 +145,8 @@ std::vector<SettingChange> setting_changes(const RunSettings& before, const RunS
 
 std::string brief_setting(const std::string& key, const std::string& value) {
   if (value.empty()) return {};
-  const size_t rank = rank_of(key);
-  if (rank < std::size(kTelling)) return std::string(kTelling[rank].second) + value;
+  if (const experiment::Parameter* row = row_of(key); row && row->columns.telling > 0)
+    return std::string(row->columns.short_name) + value;
   const std::string last = key.substr(key.rfind('.') + 1);
   return value == "true" ? last : value == "false" ? "no " + last : last + " " + value;
 }

@@ -135,9 +135,9 @@ TEST_P(RecipeSettings, EveryKeyIsReadByAScriptOrListedAsNotRead) {
     if (e.read.contains(key)) stale.insert(key);
     if (!e.keys.contains(key)) gone.insert(key);
   }
-  EXPECT_THAT(silent, IsEmpty()) << "no script reads these, and unread_keys() does not say why";
-  EXPECT_THAT(stale, IsEmpty()) << "unread_keys() lists these, but a script reads them";
-  EXPECT_THAT(gone, IsEmpty()) << "unread_keys() lists these, but settings.json does not have them";
+  EXPECT_THAT(silent, IsEmpty()) << "no script reads these, and no row of the parameter table says why";
+  EXPECT_THAT(stale, IsEmpty()) << "not_read lists these, but a script reads them";
+  EXPECT_THAT(gone, IsEmpty()) << "not_read lists these, but settings.json does not have them";
 }
 
 TEST_P(RecipeSettings, DropoutIsApplied) {

@@ -91,7 +91,8 @@ void FormRow::resizeEvent(QResizeEvent* event) {
 
 bool FormRow::matches(const QString& words) const {
   const experiment::Parameter& p = field_->parameter();
-  const QString all = qs(p.key + " " + p.label + " " + p.help + " " + p.group);
+  QString all = qs(p.key + " " + p.label + " " + p.help + " " + p.group);
+  for (const std::string_view name : p.columns.names.all()) all += u' ' + qs(std::string(name));
   const auto parts = words.split(u' ', Qt::SkipEmptyParts);
   return std::all_of(parts.begin(), parts.end(),
                      [&](const QString& w) { return all.contains(w, Qt::CaseInsensitive); });
