@@ -355,6 +355,13 @@ Rows training_rows() {
                   .axolotl = "max_grad_norm",
                   .llama_factory = "max_grad_norm",
                   .torchtune = "clip_grad_norm"}}},
+      {real_row("train.label_smoothing", &options::Training::label_smoothing, "Label smoothing", {"", 0, 0, 0.99},
+                "Share of every target that is spread evenly over the vocabulary, in training and evaluation, as "
+                "transformers' label_smoothing_factor; 0: none",
+                kAdvanced),
+       kApplied,
+       {.names = {.trl = "label_smoothing_factor", .llama_factory = "label_smoothing_factor"},
+        .confounder = "label smoothing differs, so the loss is another"}},
       {choice_row("train.remat", &options::Training::remat, "Remat",
                   "Activations recomputed in the backward pass: none, inside blocks, or whole layers"),
        kApplied,

@@ -38,6 +38,7 @@ struct Training {
   double epochs = 0;  // if above 0, rate.steps follows from the data
   AdamWOptions adamw;
   double clip = 1;
+  double label_smoothing = 0;  // share of the target that is spread over the vocabulary
   model::Remat remat = model::Remat::none;
   int loss_chunk = 256;
   std::uint64_t seed = 1;

@@ -28,7 +28,10 @@ double Budget::share_left(double seconds_used, std::int64_t tokens_used) const {
 }
 
 engine::StepOptions step_options(const Settings& settings) {
-  return {.remat = settings.remat, .loss_chunk = settings.loss_chunk, .dropout_seed = settings.seed};
+  return {.remat = settings.remat,
+          .loss_chunk = settings.loss_chunk,
+          .label_smoothing = static_cast<float>(settings.label_smoothing),
+          .dropout_seed = settings.seed};
 }
 
 data::BatchOptions batch_options(const Settings& s) {

@@ -151,6 +151,23 @@ TEST_P(OnMesh, RematAccumulationDropoutAndPaddingChangeNothing) {
   }
 }
 
+TEST_P(OnMesh, SmoothsLabelsOverAVocabularyThatIsSplit) {
+  for (const model::WeightType type : {model::WeightType::f32, model::WeightType::bf16}) {
+    Training t{.rules = tunix_rules(config), .type = type, .steps = 3, .full_rows = false, .label_smoothing = 0.2f};
+    model::Config all = config;
+    all.experts_per_token = all.experts;  // a rounded score may choose another
+    const Course one = course_of(all, t);
+    Training plain = t;
+    plain.label_smoothing = 0;
+    EXPECT_GT(std::abs(course_of(all, plain).losses[0] - one.losses[0]), 1e-4);
+    for (const mesh::Mesh& mesh : some_meshes()) {
+      SCOPED_TRACE(mesh::to_text(mesh));
+      t.mesh = mesh;
+      expect_close(course_of(all, t), one, type);
+    }
+  }
+}
+
 TEST_P(OnMesh, RowNormsAreComputedOncePerStep) {
   Training t{.rules = tunix_rules(config), .dora = true, .steps = 3, .accumulation = 3, .rows = 5, .full_rows = false};
   const Course one = course_of(config, t);

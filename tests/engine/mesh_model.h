@@ -96,6 +96,7 @@ struct Training {
   int steps = 10, accumulation = 1, rows = 8, len = 12;
   float dropout = 0;
   bool full_rows = true;  // else padded and packed
+  float label_smoothing = 0;
   Bytes capacity{};
   // Small where every weight moves: AdamW's first steps go by the sign of gradients that are nothing but rounding.
   // Those of the magnitudes of a head are such, where its norm takes out what they have in common.
@@ -142,6 +143,7 @@ inline void step(Cluster& cluster, const Training& t, int number, Course& course
     for (const int target : batches.back().targets) tokens += target >= 0;
   }
   StepOptions options{.remat = t.remat, .loss_chunk = 0, .gradient_scale = 1 / static_cast<float>(tokens)};
+  options.label_smoothing = t.label_smoothing;
   options.dropout_seed = 9, options.step = static_cast<std::uint64_t>(number);
   cluster.zero_gradients();
   for (const OwnedBatch& batch : batches) {

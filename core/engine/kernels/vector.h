@@ -30,11 +30,12 @@ struct RopeHeads {
   const int* positions = nullptr;  // [tokens]
 };
 
-// logits <- factor * exp(logits - max), minus `scale` at the target. cap > 0: times the slope of softcap(cap).
+// logits <- factor * exp(logits - max) - uniform, minus `scale` at the target. cap > 0: times the slope of
+// softcap(cap).
 struct SoftmaxGradient {
   float max = 0, cap = 0, factor = 0;
   std::int64_t target = -1;  // -1: the target is in another part of the row
-  float scale = 0;
+  float scale = 0, uniform = 0;
 };
 
 // Element i of the mask is index first + i of the stream `key` (an Rng's key).

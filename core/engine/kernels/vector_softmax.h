@@ -80,6 +80,7 @@ constexpr i64 kSumBlock = 4096;  // f32 within a block, f64 across: the vocabula
 // The slope of the softcap needs the capped logits, so they are overwritten only here.
 void capped_gradient(i64 n, const SoftmaxGradient& gradient, float* y) {
   const float m = gradient.max, cap = gradient.cap, factor = gradient.factor, scale = gradient.scale;
+  const float uniform = gradient.uniform;
   const i64 target = gradient.target;
   const float at_target = target >= 0 ? y[target] : 0.0f;
   const auto slope = [cap](V v) __attribute__((always_inline)) {
@@ -89,7 +90,7 @@ void capped_gradient(i64 n, const SoftmaxGradient& gradient, float* y) {
   for_vectors(
       n, [&](i64 i, i64 c) __attribute__((always_inline)) {
         const V v = load_n(y + i, c);
-        store_n(y + i, exp(v - m) * factor * slope(v), c);
+        store_n(y + i, (exp(v - m) * factor - uniform) * slope(v), c);
       });
   if (target >= 0) y[target] -= scale * slope(splat(at_target))[0];
 }
@@ -103,11 +104,11 @@ double exp_sum_of_part(i64 n, float max, const float* logits) {
 
 void softmax_gradient(i64 n, const SoftmaxGradient& gradient, float* logits) {
   if (gradient.cap > 0) return capped_gradient(n, gradient, logits);
-  const float max = gradient.max, factor = gradient.factor, scale = gradient.scale;
+  const float max = gradient.max, factor = gradient.factor, scale = gradient.scale, uniform = gradient.uniform;
   const i64 target = gradient.target;
   for_vectors(
       n, [&](i64 i, i64 c)
-             __attribute__((always_inline)) { store_n(logits + i, exp(load_n(logits + i, c) - max) * factor, c); });
+             __attribute__((always_inline)) { store_n(logits + i, exp(load_n(logits + i, c) - max) * factor - uniform, c); });
   if (target >= 0) logits[target] -= scale;
 }
 

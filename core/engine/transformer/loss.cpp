@@ -2,6 +2,7 @@
 #include "core/engine/transformer/loss.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -36,47 +37,70 @@ struct LossChunk {
   std::span<const int> rows;  // of x, each with a target
   std::int64_t max_rows;      // of any chunk of the step
   float gradient_scale;       // 0: no gradients
+  float smoothing;            // share of the target that is spread over the vocabulary
   std::int64_t size() const { return static_cast<std::int64_t>(rows.size()); }
   int target(std::int64_t i) const { return tokens.targets[static_cast<size_t>(rows[static_cast<size_t>(i)])]; }
 };
 
-// Cross-entropy of rows whose vocabulary is split over devices, from the device's part of the logits: one collective
-// for the maxima, one for the sums of exponentials and the targets' logits. With a gradient scale the gradients
-// overwrite the logits, with zeros for the padding.
-void split_vocab_losses(Transformer& net, const LossChunk& chunk, float* logits, std::span<double> losses) {
+// What the loss of a row subtracts from the logarithm of its sum of exponentials, from the device's logits of it: the
+// target's logit (0: on another device), or with label smoothing a share of it and of their mean over the vocabulary.
+float subtracted(const Transformer& net, float smoothing, float target_logit, double sum_of_logits) {
+  if (smoothing == 0.0f) return target_logit;
+  return static_cast<float>((1.0 - static_cast<double>(smoothing)) * static_cast<double>(target_logit) +
+                            static_cast<double>(smoothing) * sum_of_logits / net.vocab());
+}
+
+double sum_of(std::span<const float> logits) {
+  double sum = 0;
+  for (const float x : logits) sum += static_cast<double>(x);
+  return sum;
+}
+
+// The gradient of a row's logits: of its softmax, less 1 at the target, or what label smoothing leaves there.
+SoftmaxGradient row_gradient(const Transformer& net, const LossChunk& chunk, std::int64_t target) {
+  return {.cap = net.config.final_softcap,
+          .target = target,
+          .scale = chunk.gradient_scale * (1.0f - chunk.smoothing),
+          .uniform = chunk.gradient_scale * chunk.smoothing / static_cast<float>(net.vocab())};
+}
+
+// Cross-entropy of rows from the device's part of the logits; if the vocabulary is split over devices, with one
+// collective for the maxima and one for the sums of exponentials and what is subtracted from them. With a gradient
+// scale the gradients overwrite the logits, with zeros for the padding.
+void losses_of_part(Transformer& net, const LossChunk& chunk, float* logits, std::span<double> losses) {
   const std::int64_t v = net.config.vocab;
   const mesh::Range own = net.vocab_rows();
   const std::int64_t columns = own.end - own.begin, n = chunk.size();
   std::vector<float> maxima(chunk.rows.size(), -std::numeric_limits<float>::infinity());
-  std::vector<float> sums(2 * chunk.rows.size());  // of exponentials, and the target's logit
+  std::vector<float> sums(2 * chunk.rows.size());  // of exponentials, and what is subtracted
   const auto own_target = [&](std::int64_t i) {    // -1: on another device
     const std::int64_t id = chunk.target(i);
     return id >= own.begin && id < own.end ? id - own.begin : -1;
   };
   for (std::int64_t i = 0; i < n && columns > 0; ++i)
     maxima[static_cast<size_t>(i)] = net.kernels.max(columns, logits + i * v);
-  net.hooks->max_over_vocab(maxima);
+  if (net.splits_vocab()) net.hooks->max_over_vocab(maxima);
   net.device.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const auto at = static_cast<size_t>(i);
       sums[2 * at] = static_cast<float>(net.kernels.exp_sum(columns, maxima[at], logits + i * v));
-      if (const std::int64_t target = own_target(i); target >= 0) sums[2 * at + 1] = logits[i * v + target];
+      const std::int64_t target = own_target(i);
+      const float* const row = logits + i * v;
+      sums[2 * at + 1] = subtracted(net, chunk.smoothing, target >= 0 ? row[target] : 0.0f,
+                                    chunk.smoothing > 0 ? sum_of({row, static_cast<size_t>(columns)}) : 0.0);
     }
   });
-  net.hooks->sum_over_vocab(sums);
+  if (net.splits_vocab()) net.hooks->sum_over_vocab(sums);
   net.device.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const auto at = static_cast<size_t>(i);
       const double total = static_cast<double>(sums[2 * at]);
       losses[at] = std::log(total) + static_cast<double>(maxima[at]) - static_cast<double>(sums[2 * at + 1]);
       if (chunk.gradient_scale == 0.0f) continue;
-      net.kernels.softmax_gradient(columns,
-                                   {.max = maxima[at],
-                                    .cap = net.config.final_softcap,
-                                    .factor = static_cast<float>(static_cast<double>(chunk.gradient_scale) / total),
-                                    .target = own_target(i),
-                                    .scale = chunk.gradient_scale},
-                                   logits + i * v);
+      SoftmaxGradient gradient = row_gradient(net, chunk, own_target(i));
+      gradient.max = maxima[at];
+      gradient.factor = static_cast<float>(static_cast<double>(chunk.gradient_scale) / total);
+      net.kernels.softmax_gradient(columns, gradient, logits + i * v);
       std::fill(logits + i * v + columns, logits + (i + 1) * v, 0.0f);
     }
   });
@@ -95,9 +119,9 @@ double chunk_loss(Transformer& net, const LossChunk& chunk) {
     net.gemm.nt({n, v, d}, scratch.norm, head.at, logits);
     cap_logits(net, n, logits);
   }
-  if (net.splits_vocab()) {
+  if (net.splits_vocab() || chunk.smoothing > 0) {
     const auto timer = net.profile.time(Kernel::cross_entropy);
-    split_vocab_losses(net, chunk, logits, losses);
+    losses_of_part(net, chunk, logits, losses);
   } else {
     const auto timer = net.profile.time(Kernel::cross_entropy);
     net.device.pool.parallel_for(n, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -115,10 +139,9 @@ double chunk_loss(Transformer& net, const LossChunk& chunk) {
   return sum;
 }
 
-// Turns the statistics of rows (maxima, sums of exponentials, targets' logits) of the device's part of the vocabulary
-// into those of the whole vocabulary.
-void combine_over_vocab(Transformer& net, std::span<float> maxima, std::span<double> sums,
-                        std::span<float> target_logits) {
+// Turns the statistics of rows (maxima, sums of exponentials, what is subtracted) of the device's part of the
+// vocabulary into those of the whole vocabulary.
+void combine_over_vocab(Transformer& net, std::span<float> maxima, std::span<double> sums, std::span<float> less) {
   const std::vector<float> own(maxima.begin(), maxima.end());
   net.hooks->max_over_vocab(maxima);
   std::vector<float> values(2 * own.size());
@@ -126,16 +149,17 @@ void combine_over_vocab(Transformer& net, std::span<float> maxima, std::span<dou
     if (sums[i] > 0)
       values[2 * i] =
           static_cast<float>(sums[i] * std::exp(static_cast<double>(own[i]) - static_cast<double>(maxima[i])));
-    values[2 * i + 1] = target_logits[i];
+    values[2 * i + 1] = less[i];
   }
   net.hooks->sum_over_vocab(values);
-  for (size_t i = 0; i < own.size(); ++i)
-    sums[i] = static_cast<double>(values[2 * i]), target_logits[i] = values[2 * i + 1];
+  for (size_t i = 0; i < own.size(); ++i) sums[i] = static_cast<double>(values[2 * i]), less[i] = values[2 * i + 1];
 }
 
 // The same as chunk_loss() with packed kernels. Each tile of logits is reduced while it is in the cache and kept as f16
 // exponentials of (logit - running maximum of the row). The backward product turns these into bf16 gradients stripe by
-// stripe. f32 logits exist for one tile per thread. Partial sums are added in the order of threads.
+// stripe. f32 logits exist for one tile per thread. Partial sums are added in the order of threads. With label
+// smoothing bf16 differences (logit - running maximum) are kept instead: its gradient needs the logits where there is a
+// softcap.
 double streamed_chunk_loss(Transformer& net, const LossChunk& chunk) {
   const std::int64_t n = chunk.size(), d = net.config.dim, v = net.config.vocab;
   const std::uint16_t* const head = net.weights.embedding->at.packed;
@@ -146,9 +170,10 @@ double streamed_chunk_loss(Transformer& net, const LossChunk& chunk) {
   float* const stripe_maxima = net.buffers.logit_maxima.data();  // [stripes, n], as of each stripe
   struct Partial {
     float max = -std::numeric_limits<float>::infinity(), sum = 0;
+    double logits = 0;  // their sum, for label smoothing
   };
   std::vector<Partial> partial(static_cast<size_t>(n * net.device.pool.threads()));
-  std::vector<float> target_logits(chunk.rows.size()), lse(chunk.rows.size());
+  std::vector<float> target_logits(chunk.rows.size()), less(chunk.rows.size()), lse(chunk.rows.size());
   const mesh::Range own = net.vocab_rows();
   const auto stripe = [&](std::int64_t column) { return exponentials + column * n; };  // [n, columns of the stripe]
   const auto target = [&](std::int64_t i) { return chunk.target(i) - own.begin; };
@@ -165,9 +190,14 @@ double streamed_chunk_loss(Transformer& net, const LossChunk& chunk) {
         float* x = tile.at + r * tile.stride;
         std::uint16_t* const out = stripe(tile.column) + row * tile.columns;
         if (columns > 0) kernels.logit_tile(columns, cap, x, out, &p.max, &p.sum);
+        if (column >= 0 && column < columns) target_logits[static_cast<size_t>(row)] = x[column];
+        if (chunk.smoothing > 0) {
+          p.logits += sum_of({x, static_cast<size_t>(columns)});
+          for (std::int64_t c = 0; c < columns; ++c) x[c] -= p.max;
+          net.kernels.narrow(columns, x, out);
+        }
         std::fill(out + columns, out + tile.columns, std::uint16_t{0});
         stripe_maxima[tile.column / PackedGemm::kStripe * n + row] = p.max;
-        if (column >= 0 && column < columns) target_logits[static_cast<size_t>(row)] = x[column];
       }
     });
   }
@@ -185,13 +215,16 @@ double streamed_chunk_loss(Transformer& net, const LossChunk& chunk) {
     }
     maxima[static_cast<size_t>(i)] = max;
     sums[static_cast<size_t>(i)] = sum;
+    double logits = 0;
+    for (int t = 0; t < net.device.pool.threads(); ++t) logits += partial[static_cast<size_t>(t * n + i)].logits;
+    less[static_cast<size_t>(i)] = subtracted(net, chunk.smoothing, target_logits[static_cast<size_t>(i)], logits);
   }
-  if (net.splits_vocab()) combine_over_vocab(net, maxima, sums, target_logits);
+  if (net.splits_vocab()) combine_over_vocab(net, maxima, sums, less);
   double loss = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const double exact = static_cast<double>(maxima[static_cast<size_t>(i)]) + std::log(sums[static_cast<size_t>(i)]);
     lse[static_cast<size_t>(i)] = static_cast<float>(exact);
-    loss += exact - static_cast<double>(target_logits[static_cast<size_t>(i)]);
+    loss += exact - static_cast<double>(less[static_cast<size_t>(i)]);
   }
   if (scale == 0.0f) return loss;
   const auto timer = net.profile.time(Kernel::head, head_flops(n, net.config));
@@ -210,7 +243,29 @@ double streamed_chunk_loss(Transformer& net, const LossChunk& chunk) {
       net.kernels.narrow(1, &g, out + group_index(kernels.group_rows, at.columns, r, column));
     }
   };
-  net.gemm.packed().multiply_stripes({n, d, v}, chunk.max_rows, head, write_gradients, scratch.t);
+  const auto write_smoothed = [&](const PackedGemm::Stripe& at, std::uint16_t* out) {
+    std::array<float, PackedGemm::kStripe> row{};
+    std::array<std::uint16_t, PackedGemm::kStripe> narrowed{};
+    const std::int64_t columns = unpadded(at.column, at.columns);
+    for (std::int64_t r = 0; r < at.rows; ++r) {
+      const std::int64_t i = at.row + r, column = target(i) - at.column;
+      const float max = stripe_maxima[at.column / PackedGemm::kStripe * n + i];
+      net.kernels.widen(columns, stripe(at.column) + i * at.columns, row.data());
+      for (std::int64_t c = 0; c < columns; ++c) row[static_cast<size_t>(c)] += max;
+      SoftmaxGradient gradient = row_gradient(net, chunk, column >= 0 && column < columns ? column : -1);
+      gradient.max = lse[static_cast<size_t>(i)];
+      gradient.factor = scale;
+      net.kernels.softmax_gradient(columns, gradient, row.data());
+      std::fill(row.begin() + columns, row.end(), 0.0f);
+      net.kernels.narrow(at.columns, row.data(), narrowed.data());
+      for (std::int64_t c = 0; c < at.columns; ++c)
+        out[group_index(kernels.group_rows, at.columns, r, c)] = narrowed[static_cast<size_t>(c)];
+    }
+  };
+  if (chunk.smoothing > 0)
+    net.gemm.packed().multiply_stripes({n, d, v}, chunk.max_rows, head, write_smoothed, scratch.t);
+  else
+    net.gemm.packed().multiply_stripes({n, d, v}, chunk.max_rows, head, write_gradients, scratch.t);
   return loss;
 }
 
@@ -238,7 +293,7 @@ LossSum compute_loss(Transformer& net, const Tokens& tokens, const float* x, con
     const std::span<const int> rows =
         std::span(tokens.loss_tokens)
             .subspan(static_cast<size_t>(first), static_cast<size_t>(std::min(max_rows, total - first)));
-    const LossChunk chunk{tokens, rows, max_rows, train ? options.gradient_scale : 0.0f};
+    const LossChunk chunk{tokens, rows, max_rows, train ? options.gradient_scale : 0.0f, options.label_smoothing};
     gather_for_head(net, x, rows);
     sum.sum += net.weights.streams_loss() ? streamed_chunk_loss(net, chunk) : chunk_loss(net, chunk);
     if (!train) continue;

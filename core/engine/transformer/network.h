@@ -32,6 +32,8 @@ struct StepOptions {
   model::Remat remat = model::Remat::none;
   int loss_chunk =
       256;  // rows of logits at once, fewer where they would need over 64 MiB; 0: all rows with loss at once
+  // Share of the target that is spread evenly over the vocabulary (torch.nn.CrossEntropyLoss).
+  float label_smoothing = 0;
   float gradient_scale = 1;        // multiplies d(sum of token losses): 1/number of loss tokens of the whole step
   std::uint64_t dropout_seed = 0;  // mixed with step, micro-batch, layer, module, element; remat redraws the same
   std::uint64_t step = 0, micro_batch = 0;
