@@ -13,7 +13,11 @@
 
 #include "core/base/json.h"
 #include "ui/pages/design/axis_chip.h"
+#include "ui/pages/design/design_page.h"
+#include "ui/session/document.h"
+#include "ui/session/predictor.h"
 #include "ui/shell/main_window.h"
+#include "ui/shell/page_stack.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -112,7 +116,7 @@ class Bench {
     if (!window_.predictor().design() || window_.predictor().design()->request().mesh.devices() != chips)
       throw Error({.id = "BENCH", .message = std::to_string(chips) + " chips could not be designed"},
                   Error::Kind::failed);
-    if (options_.meshes == Meshes::both) window_.design_page().pin();
+    if (options_.meshes == Meshes::both) window_.pages().design.pin();
     settle();
     frames_.canvas = &canvas();
     const auto prices = QObject::connect(&window_.predictor(), &Predictor::changed, &window_, [&] {
@@ -134,7 +138,7 @@ class Bench {
   }
 
  private:
-  MeshCanvas& canvas() { return window_.design_page().canvas(); }
+  MeshCanvas& canvas() { return window_.pages().design.canvas(); }
   void settle() {
     for (int quiet = 0; quiet < 15;) {
       QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents, 20);

@@ -22,7 +22,13 @@
 
 #include "core/base/error.h"
 #include "ui/charts/chart.h"
+#include "ui/pages/runs/runs_page.h"
+#include "ui/pages/train/train_page.h"
+#include "ui/session/document.h"
+#include "ui/session/frame_clock.h"
+#include "ui/session/run_controller.h"
 #include "ui/shell/main_window.h"
+#include "ui/shell/page_stack.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -280,7 +286,7 @@ class Bench {
     for (int i = 0; !stop.stop_requested(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(271));
       QToolButton* button = i % 2 == 0 ? runs : train;
-      application_.clicks.expect(i % 2 == 0 ? static_cast<QWidget*>(&window_.runs_page()) : &window_.train_page());
+      application_.clicks.expect(i % 2 == 0 ? static_cast<QWidget*>(&window_.pages().runs) : &window_.pages().train);
       const QPointF at(12, 12);
       for (const auto type : {QEvent::MouseButtonPress, QEvent::MouseButtonRelease})
         QCoreApplication::postEvent(
@@ -301,8 +307,8 @@ class Bench {
       frames.tick(application_.event_begun, application_.event_cpu);
     });
     application_.measuring = true;
-    window_.train_page().installEventFilter(&application_.clicks);
-    window_.runs_page().installEventFilter(&application_.clicks);
+    window_.pages().train.installEventFilter(&application_.clicks);
+    window_.pages().runs.installEventFilter(&application_.clicks);
     std::jthread clicker;
     if (clicks == Clicks::pages)
       clicker = std::jthread([this, train = button(u"Train page"_s), runs = button(u"Runs page"_s)](

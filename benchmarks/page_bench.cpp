@@ -13,7 +13,11 @@
 
 #include "core/base/error.h"
 #include "core/data/dataset/row_cache.h"
+#include "ui/pages/data/data_page.h"
+#include "ui/pages/runs/runs_page.h"
+#include "ui/session/document.h"
 #include "ui/shell/main_window.h"
+#include "ui/shell/page_stack.h"
 
 namespace mw::ui {
 namespace {
@@ -76,7 +80,7 @@ Json click(MainWindow& window, TimedApplication& application, Page page, const Q
 }
 
 Json look_at_data(MainWindow& window, TimedApplication& application) {
-  DataPage& page = window.data_page();
+  DataPage& page = window.pages().data;
   QElapsedTimer clock;
   clock.start();
   Json out{{"click", click(window, application, Page::data, page)}};
@@ -111,11 +115,11 @@ Json run(TimedApplication& application, const std::vector<std::string>& argument
     return out;
   }
   for (const char* name : {"first_click", "second_click"}) {
-    out[name] = click(window, application, Page::runs, window.runs_page());
+    out[name] = click(window, application, Page::runs, window.pages().runs);
     window.show_page(Page::train);
     idle();
   }
-  out["rows"] = window.runs_page().model().rowCount();
+  out["rows"] = window.pages().runs.model().rowCount();
   return out;
 }
 

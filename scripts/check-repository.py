@@ -16,6 +16,8 @@ Rules:
   tests       Every room of core with code has a folder in tests.
   text        Texts of the window can be translated: a number before a noun chooses the plural form, and no sentence is
               put together from pieces.
+  methods     A class in a header of ui declares at most 54 functions: a larger one is several things.
+  store       Only ui/session opens the run store; elsewhere StoreReader, with_store() and KeptStore give one.
   binding     Only core/experiment reads the values of a document; elsewhere a document is asked for them.
 """
 import argparse
@@ -28,6 +30,7 @@ CODE_FOLDERS = ("core", "ui", "app", "tests", "benchmarks")
 TEXT_FOLDERS = CODE_FOLDERS + ("scripts", "docs", "resources")
 TEXT_SUFFIXES = {".h", ".cpp", ".txt", ".md", ".py", ".sh", ".json", ".cmake", ".qss"}
 README_LINES = 40
+CLASS_METHODS = 54
 
 OUTSIDE_DOCUMENTS = ("contract gemma rooms language design pages interop hardware_and_results newer_hardware systems "
                      "gui_and_style cpu_peers").split()
@@ -291,6 +294,54 @@ def check_texts(repository: Repository) -> Iterator[Finding]:
                 yield Finding("text", f"{file}: adds a translated text to another; translate the whole with arguments")
 
 
+# Where a brace that is open at `start` closes.
+def closing_brace(code: str, start: int) -> int:
+    depth = 0
+    for at in range(start, len(code)):
+        depth += {"{": 1, "}": -1}.get(code[at], 0)
+        if depth == 0:
+            return at
+    return len(code)
+
+
+# Functions that a class declares itself; bodies, nested types and initial values do not count.
+def count_methods(body: str) -> int:
+    flat, depth = [], 0
+    for character in body:
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if depth == 0 and character != "}":
+            flat.append(character)
+        elif character in "{}" and depth < 2:
+            flat.append(";")
+    statements = re.sub(r"\b(?:public|private|protected|signals|\w+ slots)\s*:", "", "".join(flat)).split(";")
+    declares = re.compile(r"^[^=(]*\(")
+    return sum(1 for statement in statements
+               if declares.match(re.sub(r"<[^<>]*>", "", re.sub(r"<[^<>]*>", "", statement)).strip())
+               and not re.match(r"\s*(?:friend|using|static_assert|struct|class|enum)\b", statement))
+
+
+def check_methods(repository: Repository) -> Iterator[Finding]:
+    for file in repository.code:
+        if file.parts[0] != "ui" or file.suffix != ".h":
+            continue
+        code = re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', without_comments(repository.text(file)))
+        for match in re.finditer(r"(?<!enum )\b(?:class|struct)\s+(\w+)(?:\s+final)?\s*(?::[^;{()]*)?\{", code):
+            methods = count_methods(code[match.end():closing_brace(code, match.end() - 1)])
+            if methods > CLASS_METHODS:
+                yield Finding("methods", f"{file}: {match.group(1)} declares {methods} functions; divide it by what it "
+                              f"does, to at most {CLASS_METHODS}")
+
+
+# Opening a store reads files, which the thread of the window must not wait for.
+def check_stores(repository: Repository) -> Iterator[Finding]:
+    opened = re.compile(r"\bStore\s*[({]|\bStore\s+\w+\s*[({]|make_(?:unique|shared)<(?:store::)?Store>")
+    for file in repository.code:
+        if file.parts[0] == "ui" and file.parts[:2] != ("ui", "session"):
+            if opened.search(without_comments(repository.text(file))):
+                yield Finding("store", f"{file}: opens the run store; use StoreReader, with_store() or KeptStore of "
+                              "ui/session/store_reader.h")
+
+
 # An Experiment keeps the values that were read from its document; another bind() would read them twice.
 def check_binding(repository: Repository) -> Iterator[Finding]:
     for file in repository.code:
@@ -300,7 +351,7 @@ def check_binding(repository: Repository) -> Iterator[Finding]:
 
 
 CHECKS = (check_order, check_circles, check_readmes, check_documents, check_paths, check_vocabulary, check_headers,
-          check_tests, check_texts, check_binding)
+          check_tests, check_texts, check_methods, check_stores, check_binding)
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -141,6 +141,22 @@ class CheckRepository(unittest.TestCase):
         (self.root / "tests/b/two_test.cpp").unlink()
         self.expect_failure("tests: core/b: there is no tests/b")
 
+    def test_rejects_a_class_of_too_many_methods(self):
+        methods = "".join(f"  int f{i}(int a = 1, std::function<void()> b = {{}}) const {{ return g(a); }}\n" for i in range(54))
+        members = "  int x = f(1);\n  std::function<void()> done;\n  enum class Kind { a, b };\n"
+        self.write({"ui/a.h": f"#pragma once\nclass Page : public Base {{\n public:\n{methods} private:\n{members}}};\n"})
+        self.expect_pass()
+        self.write({"ui/a.h": f"#pragma once\nclass Page : public Base {{\n public:\n{methods}  ~Page();\n}};\n"})
+        self.expect_failure("methods: ui/a.h: Page declares 55 functions")
+
+    def test_rejects_opening_a_store_outside_the_session(self):
+        self.write({"ui/session/README.md": "", "ui/session/reader.cpp": "auto rows = store::Store(folder).list();\n",
+                    "ui/page.cpp": "// Never store::Store(folder).\nvoid f(const store::Store& store);\n"})
+        self.expect_pass()
+        for code in ("store::Store(folder).list();", "const store::Store store(folder);", "std::make_unique<store::Store>(f);"):
+            self.write({"ui/page.cpp": f"void f() {{ {code} }}\n"})
+            self.expect_failure("store: ui/page.cpp: opens the run store")
+
     def test_rejects_binding_outside_the_room_of_experiments(self):
         self.write({"app/run.cpp": "auto bound = experiment::bind(document);\n"})
         self.expect_failure("binding: app/run.cpp")

@@ -11,7 +11,13 @@
 #include <fstream>
 
 #include "tests/ui/support.h"
+#include "ui/pages/design/design_page.h"
+#include "ui/pages/runs/runs_page.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/session/predictor.h"
 #include "ui/shell/main_window.h"
+#include "ui/shell/page_stack.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -23,16 +29,16 @@ class CalibrateTest : public QObject {
   std::unique_ptr<test::Scratch> scratch_;
   std::unique_ptr<MainWindow> window_;
 
-  CalibrateDialog& dialog() { return window_->design_page().calibrate_dialog(); }
+  CalibrateDialog& dialog() { return window_->pages().design.calibrate_dialog(); }
   fs::path kept() { return scratch_->path() / "config" / "hardware" / "calibration.json"; }
   QString notes() { return dialog().findChild<QPlainTextEdit*>()->toPlainText(); }
   QAction* action(const QString& id) { return window_->actions()[id]; }
   void priced() {
     QTRY_VERIFY(window_->predictor().is_settled());
-    window_->design_page().show_frame();
+    window_->pages().design.show_frame();
   }
   QString figure(const QString& name) {
-    PlanModel& plan = window_->design_page().plan();
+    PlanModel& plan = window_->pages().design.plan();
     for (int r = 0; r < plan.rowCount(); ++r)
       if (plan.index(r, PlanModel::figure).data().toString() == name)
         return plan.index(r, PlanModel::value).data().toString();
@@ -123,7 +129,7 @@ class CalibrateTest : public QObject {
     window_->open_run(run);
     QTRY_VERIFY(window_->current_page().shown_run() != nullptr);
     action(u"run.residuals"_s)->trigger();
-    ResidualsDialog& shown = window_->design_page().residuals_dialog();
+    ResidualsDialog& shown = window_->pages().design.residuals_dialog();
     QVERIFY(shown.isVisible());
     QTRY_VERIFY(!shown.task().is_busy());
     QVERIFY2(shown.rows().rowCount() >= 5, qPrintable(test::result_text(shown)));
@@ -140,7 +146,7 @@ class CalibrateTest : public QObject {
   void accuracy_of_predictions_lists_and_charts_every_published_row() {
     action(u"plan.accuracy"_s)->trigger();
     QCOMPARE(window_->page(), Page::runs);
-    AccuracyDialog* shown = window_->runs_page().accuracy_dialog();
+    AccuracyDialog* shown = window_->pages().runs.accuracy_dialog();
     QVERIFY(shown && shown->isVisible());
     QTRY_VERIFY(!shown->task().is_busy());
     QVERIFY2(shown->totals().rowCount() >= 8, qPrintable(test::result_text(*shown)));
@@ -162,7 +168,7 @@ class CalibrateTest : public QObject {
 
   void a_benchmark_of_this_machine_is_saved_as_a_run() {
     action(u"runs.benchmark"_s)->trigger();
-    BenchmarkDialog* shown = window_->runs_page().benchmark_dialog();
+    BenchmarkDialog* shown = window_->pages().runs.benchmark_dialog();
     QVERIFY(shown && shown->isVisible());
     QVERIFY(test::unnamed(*shown).isEmpty());
     QVERIFY(shown->model().findData(u"gemma3-270m"_s) >= 0);
@@ -173,7 +179,7 @@ class CalibrateTest : public QObject {
     QTRY_VERIFY(shown->figures().rowCount() == 8 || shown->task().problem());
     QVERIFY2(!shown->task().problem(), qPrintable(test::result_text(*shown)));
     QVERIFY(test::result_text(*shown).contains(u"Saved as run-"_s));
-    QCOMPARE(window_->runs_page().selected().size(), size_t(1));
+    QCOMPARE(window_->pages().runs.selected().size(), size_t(1));
     QCOMPARE(test::clipped(*shown).join(u"; "_s), QString());
     test::save_picture(*shown, u"benchmark"_s);
     shown->reject();

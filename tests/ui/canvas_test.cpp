@@ -124,11 +124,11 @@ class CanvasTest : public QObject {
     QCOMPARE(canvas_->shown().mesh, two(2, 4));
     save(u"refused"_s);
     // Below the axes, and over nothing else.
-    const QRectF callout = canvas_->callout_area();
+    const QRectF callout = canvas_->places().callout();
     QVERIFY(callout.top() >= canvas_->chip(u"tp"_s)->geometry().bottom());
-    for (int i = 0; i < 8; ++i) QVERIFY(!callout.intersects(canvas_->device_at(i)));
-    for (int i = 0; i < 3; ++i) QVERIFY(!callout.intersects(canvas_->tensor_dimension_at(i)));
-    for (int i = 0; i < 2; ++i) QVERIFY(!callout.intersects(canvas_->side_at(i)));
+    for (int i = 0; i < 8; ++i) QVERIFY(!callout.intersects(canvas_->places().device_at(i)));
+    for (int i = 0; i < 3; ++i) QVERIFY(!callout.intersects(canvas_->places().tensor_dimension_at(i)));
+    for (int i = 0; i < 2; ++i) QVERIFY(!callout.intersects(canvas_->places().side_at(i)));
     // tp is 4 already, so 4 does not help.
     QCOMPARE(values(), (QStringList{u"tp 1"_s, u"tp 2"_s}));
     QTest::mouseClick(&test::button_of(*canvas_, u"tp 2"_s), Qt::LeftButton);
@@ -170,20 +170,20 @@ class CanvasTest : public QObject {
 
   void an_axis_is_laid_on_a_side() {
     show(design_of("gemma4-31b", mesh::tpu({2, 4}), two(4, 2)));
-    drag(u"fsdp"_s, canvas_->side_at(1).center().toPoint());
+    drag(u"fsdp"_s, canvas_->places().side_at(1).center().toPoint());
     QCOMPARE(dropped_->count(), 1);
     QCOMPARE(last(*dropped_).places, (std::vector<mesh::RequestedPlacement>{{"fsdp", {1}}}));
     show(design_of("gemma4-31b", mesh::tpu({2, 4}), two(4, 2)));
-    drag(u"fsdp"_s, canvas_->side_at(0).center().toPoint());
+    drag(u"fsdp"_s, canvas_->places().side_at(0).center().toPoint());
     QCOMPARE(dropped_->count(), 0);
     QVERIFY2(canvas_->message().contains(u"does not fit"_s), qPrintable(canvas_->message()));
   }
 
   void an_axis_is_dropped_on_a_dimension_of_the_tensor() {
-    drag(u"tp"_s, canvas_->tensor_dimension_at(1).center().toPoint(), false);
+    drag(u"tp"_s, canvas_->places().tensor_dimension_at(1).center().toPoint(), false);
     QVERIFY(canvas_->is_previewing());
     save(u"preview"_s);
-    QTest::mouseRelease(window(), Qt::LeftButton, {}, canvas_->tensor_dimension_at(1).center().toPoint());
+    QTest::mouseRelease(window(), Qt::LeftButton, {}, canvas_->places().tensor_dimension_at(1).center().toPoint());
     QCOMPARE(dropped_->count(), 1);
     const auto rules = last(*dropped_).rules.overrides;
     QCOMPARE(rules.size(), size_t{1});
@@ -191,14 +191,14 @@ class CanvasTest : public QObject {
   }
 
   void letting_go_beside_everything_and_escape_change_nothing() {
-    drag(u"tp"_s, canvas_->device_at(0).center().toPoint());
+    drag(u"tp"_s, canvas_->places().device_at(0).center().toPoint());
     QCOMPARE(dropped_->count(), 0);
-    drag(u"tp"_s, canvas_->tensor_dimension_at(1).center().toPoint(), false);
+    drag(u"tp"_s, canvas_->places().tensor_dimension_at(1).center().toPoint(), false);
     QVERIFY(canvas_->is_previewing());
     QTest::keyClick(canvas_->chip(u"tp"_s), Qt::Key_Escape);
     QVERIFY(!canvas_->is_previewing());
     QVERIFY(ended_->count() >= 1);
-    QTest::mouseRelease(window(), Qt::LeftButton, {}, canvas_->tensor_dimension_at(1).center().toPoint());
+    QTest::mouseRelease(window(), Qt::LeftButton, {}, canvas_->places().tensor_dimension_at(1).center().toPoint());
     QCOMPARE(dropped_->count(), 0);
     QCOMPARE(canvas_->shown().mesh, two(2, 4));
   }
@@ -278,12 +278,12 @@ class CanvasTest : public QObject {
         *mesh::find_tensor(*design_of("gemma4-31b", mesh::tpu({2, 4}), two(2, 4)).placement, "layers.5.q_proj"),
         two(2, 4), mesh::lay_out(two(2, 4), mesh::tpu({2, 4})));
     for (int d = 0; d < 8; ++d) {
-      const QRectF box = canvas_->device_at(d);
+      const QRectF box = canvas_->places().device_at(d);
       QVERIFY(pixels_of(image, box, theme().series(static_cast<int>(views[static_cast<size_t>(d)].index))) > 20);
       QCOMPARE(pixels_of(image, box, theme().bad) > 20, d == 5);
     }
-    QVERIFY(pixels_of(image, canvas_->device_at(3), theme().accent) >
-            2 * pixels_of(image, canvas_->device_at(0), theme().accent));
+    QVERIFY(pixels_of(image, canvas_->places().device_at(3), theme().accent) >
+            2 * pixels_of(image, canvas_->places().device_at(0), theme().accent));
   }
 
   void devices_are_reached_by_keys_and_told() {
@@ -295,7 +295,7 @@ class CanvasTest : public QObject {
     QCOMPARE(chosen.last().at(0).toInt(), 5);
     QVERIFY2(canvas_->accessibleDescription().contains(u"device 5 at 1, 1; fsdp 1, tp 1; piece"_s),
              qPrintable(canvas_->accessibleDescription()));
-    QTest::mouseClick(window(), Qt::LeftButton, {}, canvas_->device_at(6).center().toPoint());
+    QTest::mouseClick(window(), Qt::LeftButton, {}, canvas_->places().device_at(6).center().toPoint());
     QCOMPARE(chosen.last().at(0).toInt(), 6);
   }
 
@@ -312,8 +312,8 @@ class CanvasTest : public QObject {
     show(design);
     save(u"two-slices"_s);
     // Between the slices, at half the height of the grid.
-    const QRectF last = canvas_->device_at(3), next = canvas_->device_at(8);
-    const QRectF gap(QPointF(last.right(), last.top()), QPointF(next.left(), canvas_->device_at(7).bottom()));
+    const QRectF last = canvas_->places().device_at(3), next = canvas_->places().device_at(8);
+    const QRectF gap(QPointF(last.right(), last.top()), QPointF(next.left(), canvas_->places().device_at(7).bottom()));
     const auto in_gap = [&](const QString& axis) {
       return pixels_of(canvas_->grab().toImage(), gap, axis_color(axis));
     };
@@ -355,7 +355,7 @@ class CanvasTest : public QObject {
                               {u"fsdp"_s, u"all-gather over fsdp, 22 MB, 0.12 ms"_s, u"22 MB"_s}});
         save(qs(s.name) % (shade == Shade::dark ? u"-dark"_s : u""_s));
         for (int d = 0; d < s.mesh.devices(); ++d) {
-          const QRectF box = canvas_->device_at(d);
+          const QRectF box = canvas_->places().device_at(d);
           QVERIFY(box.width() >= 3 && QRectF(canvas_->rect()).contains(box));
         }
       }
@@ -366,8 +366,8 @@ class CanvasTest : public QObject {
     canvas_->resize(340, 260);
     show(design_of("gemma4-31b", mesh::tpu({16, 16}, {true, true}), two(64, 4)));
     save(u"small"_s);
-    for (int d : {0, 255}) QVERIFY(QRectF(canvas_->rect()).contains(canvas_->device_at(d)));
-    QVERIFY(QRectF(canvas_->rect()).contains(canvas_->tensor_dimension_at(2)));
+    for (int d : {0, 255}) QVERIFY(QRectF(canvas_->rect()).contains(canvas_->places().device_at(d)));
+    QVERIFY(QRectF(canvas_->rect()).contains(canvas_->places().tensor_dimension_at(2)));
   }
 };
 

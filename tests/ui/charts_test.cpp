@@ -18,6 +18,7 @@
 #include "tests/ui/support.h"
 #include "ui/charts/chart.h"
 #include "ui/charts/chart_export.h"
+#include "ui/charts/chart_paint.h"
 #include "ui/charts/chart_table.h"
 #include "ui/charts/chart_types.h"
 #include "ui/theme/text.h"
@@ -90,7 +91,7 @@ class ChartsTest : public QObject {
             {.name = name.arg(1024 << i), .color = theme().series(i), .raw = wave(40), .marks = Marks::points});
       show(lines, {0, 40});
       QTest::qWait(60);
-      QCOMPARE(chart_->legend_entries(), 5);
+      QCOMPARE(chart_->legend().entries().size(), size_t{5});
     }
   }
 
@@ -101,16 +102,16 @@ class ChartsTest : public QObject {
     chart_->resize(310, 195);
     show(lines, {0, 40});
     QTest::qWait(60);
-    const int shown = chart_->legend_entries();
+    const int shown = static_cast<int>(chart_->legend().entries().size());
     QVERIFY2(shown > 0 && shown < 24, qPrintable(QString::number(shown)));
-    QVERIFY(!chart_->folded_at().isEmpty() && chart_->folded_at().right() < chart_->width());
-    const QStringList folded = chart_->folded_legend().split(u'\n');
+    QVERIFY(!chart_->legend().folded_at().isEmpty() && chart_->legend().folded_at().right() < chart_->width());
+    const QStringList folded = chart_->legend().folded().split(u'\n');
     QCOMPARE(folded.size(), 24 - shown);
     QVERIFY2(folded.front().startsWith(u"line %1 "_s.arg(shown)), qPrintable(folded.front()));
     chart_->resize(1500, 300);
     show({lines.begin(), lines.begin() + 3}, {0, 40});
     QTest::qWait(60);
-    QVERIFY(chart_->folded_at().isEmpty() && chart_->folded_legend().isEmpty());
+    QVERIFY(chart_->legend().folded_at().isEmpty() && chart_->legend().folded().isEmpty());
   }
 
   void axis_titles_are_whole_in_every_chart_of_120_pixels() {
@@ -238,10 +239,10 @@ class ChartsTest : public QObject {
     QElapsedTimer clock;
     clock.start();
     show({{.name = u"a"_s, .color = Qt::red, .raw = s, .smooth = s}}, {0, 999999});
-    QVERIFY(chart_->y_span().high >= 0);
+    QVERIFY(chart_->axes().y().high >= 0);
     chart_->grab();
     QVERIFY2(clock.elapsed() < 250, qPrintable(QString::number(clock.elapsed())));
-    QVERIFY(chart_->y_span().high > 50);
+    QVERIFY(chart_->axes().y().high > 50);
   }
 
   void marks_at_the_edges_are_drawn_whole() {
@@ -255,7 +256,7 @@ class ChartsTest : public QObject {
          {0, 100});
     const QImage image = chart_->grab().toImage();
     const QRectF a = chart_->area();
-    const Span seen = chart_->y_span();
+    const Span seen = chart_->axes().y();
     const int y = static_cast<int>(a.bottom() - (1 - seen.low) / seen.size() * a.height());
     const QRect left(static_cast<int>(a.left()) - 6, y - 6, 6, 12),
         right(static_cast<int>(a.right()) + 1, y - 6, 5, 12);
@@ -285,7 +286,7 @@ class ChartsTest : public QObject {
       QRect hole(static_cast<int>(a.left() + a.width() * 0.411), static_cast<int>(a.top()),
                  static_cast<int>(a.width() * 0.178), static_cast<int>(a.height()));
       QCOMPARE(pixels_like(image, hole, QColor(0xd00000)), 0);
-      QVERIFY(std::isfinite(chart_->y_span().high));
+      QVERIFY(std::isfinite(chart_->axes().y().high));
     }
     chart_->set_scale(Scale::linear);
   }
@@ -367,7 +368,7 @@ class ChartsTest : public QObject {
     show({{.name = u"a"_s, .color = Qt::blue, .raw = s}}, {0, 49});
     chart_->set_scale(Scale::logarithmic);
     chart_->grab();
-    QVERIFY(chart_->y_span().low > 0);
+    QVERIFY(chart_->axes().y().low > 0);
     chart_->set_scale(Scale::linear);
   }
 
@@ -385,10 +386,10 @@ class ChartsTest : public QObject {
     memory.set_stack(stack);
     memory.set_levels({{u"capacity"_s, 8e9, Qt::red, Origin::measured}});
     memory.grab();
-    QVERIFY2(memory.y_span().high < 5e6, "a capacity far away must not flatten the data");
+    QVERIFY2(memory.axes().y().high < 5e6, "a capacity far away must not flatten the data");
     memory.set_levels({{u"capacity"_s, 6e6, Qt::red, Origin::measured}});
     memory.grab();
-    QVERIFY(memory.y_span().high > 6e6);
+    QVERIFY(memory.axes().y().high > 6e6);
     // Labels of levels lie neither on each other nor on another level's line, wherever these are.
     for (const double second : {5.9e6, 5.5e6, 5e6, 4.2e6, 1e6})
       for (const int height : {140, 180, 240}) {
@@ -397,11 +398,11 @@ class ChartsTest : public QObject {
                            {u"predicted peak"_s, second, Qt::black, Origin::predicted}});
         memory.grab();
         const QRectF area = memory.area();
-        const auto labels = memory.level_labels(area);
+        const auto labels = level_labels(memory.axes(), area);
         QCOMPARE(labels.size(), size_t{2});
         QVERIFY(!labels[0].intersects(labels[1]));
         for (const QRectF& label : labels) QVERIFY(area.contains(label));
-        const auto line = [&](double value) { return area.bottom() - value / memory.y_span().high * area.height(); };
+        const auto line = [&](double value) { return area.bottom() - value / memory.axes().y().high * area.height(); };
         QVERIFY(line(second) < labels[0].top() || line(second) > labels[0].bottom());
         QVERIFY(line(6e6) < labels[1].top() || line(6e6) > labels[1].bottom());
       }
@@ -506,9 +507,9 @@ class ChartsTest : public QObject {
     chart.set_bars(two_rows());
     QImage image = chart.grab().toImage();
     const QRectF a = chart.area();
-    QVERIFY(chart.y_span().low == 0 && chart.y_span().high >= 100);
+    QVERIFY(chart.axes().y().low == 0 && chart.axes().y().high >= 100);
     const auto x_of = [&](double value) {
-      return static_cast<int>(a.left() + value / chart.y_span().high * a.width());
+      return static_cast<int>(a.left() + value / chart.axes().y().high * a.width());
     };
     const auto y_of = [&](double row) { return static_cast<int>(a.top() + (row + 0.5) / 2 * a.height()); };
     const auto is_filled = [&](double value, double row) {
@@ -520,7 +521,7 @@ class ChartsTest : public QObject {
     QVERIFY(!is_filled(20, 1) && is_filled(55, 1) && !is_filled(80, 1));
     QCOMPARE(chart.summary(), u"Memory: this: weights 60.00, logits 20.00, 80; pinned: logits 30.00, +30"_s);
     // A hidden layer leaves its place to the next one.
-    QTest::mouseClick(&chart, Qt::LeftButton, {}, chart.legend_place(0).center().toPoint());
+    QTest::mouseClick(&chart, Qt::LeftButton, {}, chart.legend().entries()[0].at.center().toPoint());
     image = chart.grab().toImage();
     QVERIFY(is_filled(10, 0) && !is_filled(40, 0));
   }
@@ -534,13 +535,13 @@ class ChartsTest : public QObject {
     QVERIFY(QTest::qWaitForWindowExposed(&chart));
     chart.set_bars(two_rows());
     chart.grab();
-    QCOMPARE(chart.legend_texts().join(u", "_s), u"weights 60 B, logits 20 B"_s);
+    QCOMPARE(chart.legend().texts().join(u", "_s), u"weights 60 B, logits 20 B"_s);
     const QRectF a = chart.area();
     const QPointF over(a.center().x(), a.bottom() - 8);
     QMouseEvent move(QEvent::MouseMove, over, chart.mapToGlobal(over), Qt::NoButton, Qt::NoButton, Qt::NoModifier);
     QApplication::sendEvent(&chart, &move);
     QCOMPARE(link.cursor(), std::optional(1.0));
-    QCOMPARE(chart.legend_texts().join(u", "_s), u"weights 0 B, logits 30 B"_s);
+    QCOMPARE(chart.legend().texts().join(u", "_s), u"weights 0 B, logits 30 B"_s);
     link.set_cursor(std::nullopt);
     chart.setFocus();
     QTest::keyClick(&chart, Qt::Key_Down);
@@ -615,7 +616,7 @@ class ChartsTest : public QObject {
     chart_->set_notes({{3, theme().bad}}, u"Batch 8 does not fit"_s);
     QVERIFY2(chart_->summary().contains(u"predicted total 90"_s), qPrintable(chart_->summary()));
     QVERIFY(chart_->summary().contains(u"Batch 8 does not fit"_s));
-    QVERIFY(chart_->y_span().high < 40);  // the bar that does not fit does not press the others flat
+    QVERIFY(chart_->axes().y().high < 40);  // the bar that does not fit does not press the others flat
     QTest::qWait(30);
     const QImage image = chart_->grab().toImage();
     const QRectF a = chart_->area();

@@ -20,9 +20,11 @@
 #include <QTimer>
 #include <QToolButton>
 #include <cmath>
+#include <set>
 
 #include "core/base/files.h"
 #include "core/compare/replay.h"
+#include "core/compare/replay_explained.h"
 #include "core/import/import_files.h"
 #include "core/import/import_results.h"
 #include "core/serve/load/sweep_settings.h"
@@ -30,8 +32,16 @@
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/charts/parallel_chart.h"
+#include "ui/pages/compare/compare_page.h"
 #include "ui/pages/compare/compare_tray.h"
+#include "ui/pages/compare/heat_table.h"
+#include "ui/pages/compare/runs_at_playhead.h"
+#include "ui/pages/runs/runs_page.h"
 #include "ui/run_views/run_drag.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/run_controller.h"
+#include "ui/shell/page_stack.h"
+#include "ui/shell/problems_model.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -40,7 +50,7 @@ namespace mw::ui {
 class CompareTest : public test::WindowFixture {
   Q_OBJECT
 
-  ComparePage& page() { return window_->compare_page(); }
+  ComparePage& page() { return window_->pages().compare; }
   void settle() { QTRY_VERIFY(!page().is_busy()); }
   // As a drag from the Runs table ends.
   void drop(QMimeData* carried) {
@@ -82,29 +92,30 @@ class CompareTest : public test::WindowFixture {
     open_window(setup(), Page::compare);
     drop(run_mime({a, b}));
     CompareCharts& charts = page().charts();
-    QCOMPARE(charts.view(), CompareView::loss);
-    auto& states = charts.snapshots();
+    QCOMPARE(charts.view(), u"loss"_s);
+    RunsAtPlayhead& shared = charts.playhead();
+    auto& states = shared.snapshots();
     QCOMPARE(states.rowCount(), 2);
     QCOMPARE(states.row(0).step, 120L);
     // A click on one chart moves the playhead of all charts, and the table has both runs at that step.
-    charts.playhead().set_playhead(40);
+    shared.link().set_playhead(40);
     QCOMPARE(states.row(0).step, 40L);
     QCOMPARE(states.row(1).step, 40L);
     QCOMPARE(states.row(0).loss, states.row(1).loss);  // the fixture's loss depends on the step only
-    for (const CompareView view : {CompareView::loss, CompareView::answers})
-      for (const Chart* chart : charts.charts(view)) QCOMPARE(chart->link().reading(), std::optional(40.0));
-    charts.playhead().set_playhead(100);
+    for (const QString& view : {u"loss"_s, u"answers"_s})
+      for (const Chart* chart : charts.view_of(view).charts()) QCOMPARE(chart->link().reading(), std::optional(40.0));
+    shared.link().set_playhead(100);
     QVERIFY(states.row(1).ended && states.row(1).step == 60 && !states.row(0).ended);
     QVERIFY(states.text(states.row(1), 1).contains(u"last"_s));
     // Over time: the fixture makes a step in 0.05 s.
-    charts.axis().setCurrentIndex(1);
-    QCOMPARE(charts.playhead().x_name(), u"time"_s);
-    charts.playhead().set_playhead(2.3);
+    shared.axis().setCurrentIndex(1);
+    QCOMPARE(shared.link().x_name(), u"time"_s);
+    shared.link().set_playhead(2.3);
     QCOMPARE(states.row(0).step, 40L);
     QCOMPARE(states.row(1).step, 40L);
     picture(u"compare-playhead"_s);
-    charts.axis().setCurrentIndex(0);
-    QCOMPARE(charts.playhead().x_name(), u"step"_s);
+    shared.axis().setCurrentIndex(0);
+    QCOMPARE(shared.link().x_name(), u"step"_s);
   }
 
   void training_runs_have_parallel_coordinates() {
@@ -113,8 +124,8 @@ class CompareTest : public test::WindowFixture {
     open_window(setup(), Page::compare);
     drop(run_mime({a, b}));
     CompareCharts& charts = page().charts();
-    charts.show_view(CompareView::settings);
-    ParallelChart& chart = charts.parallel();
+    charts.show_view(u"settings"_s);
+    ParallelChart& chart = *charts.findChild<ParallelChart*>();
     QTRY_VERIFY(chart.isVisible());
     QVERIFY(chart.axes().size() >= 2);
     QVERIFY(std::any_of(chart.axes().begin(), chart.axes().end(), [](const auto& axis) { return axis.is_result; }));
@@ -144,8 +155,9 @@ class CompareTest : public test::WindowFixture {
     emit dialog.field("serve.kv_dtype")->edited("bf16", Gesture::single);
     QTest::mouseClick(&test::button_of(dialog, u"Replay"_s), Qt::LeftButton);
     QTRY_VERIFY(!dialog.task().is_busy() && page().runs().size() == 2);
-    page().charts().show_view(CompareView::replayed);
-    auto& rows = page().charts().replay_rows();
+    page().charts().show_view(u"replay"_s);
+    const auto* table = page().charts().view_of(u"replay"_s).findChild<QTableView*>({}, Qt::FindDirectChildrenOnly);
+    const auto& rows = static_cast<TableModel<compare::ReplayRow>&>(*table->model());
     QVERIFY(rows.rowCount() >= 3);
     QStringList causes;
     for (int r = 0; r < rows.rowCount(); ++r) causes << qs(rows.row(r).name);
@@ -245,7 +257,8 @@ class CompareTest : public test::WindowFixture {
     for (int i = 0; i < 2; ++i) {
       QCOMPARE(page().tray().chips().tabText(i), names[i]);
       QCOMPARE(page().model().headerData(i + 1, Qt::Horizontal, Qt::DisplayRole).toString(), names[i]);
-      QVERIFY(page().charts().charts(CompareView::loss)[0]->lines()[static_cast<size_t>(i)].name.startsWith(names[i]));
+      QVERIFY(
+          page().charts().view_of(u"loss"_s).charts()[0]->lines()[static_cast<size_t>(i)].name.startsWith(names[i]));
     }
   }
 
@@ -289,7 +302,7 @@ class CompareTest : public test::WindowFixture {
     open_window(setup(), Page::compare);
     for (int i = 0; i < 2; ++i) page().add_run(test::add_sweep(store(), "s" + std::to_string(i), {.rates = {2}}));
     settle();
-    QCOMPARE(page().charts().view(), CompareView::length);
+    QCOMPARE(page().charts().view(), u"length"_s);
     QCOMPARE(page().shown(), ComparePage::Shown::both);
     // Single points only: no chart is worth a look.
     page().clear();
@@ -305,8 +318,8 @@ class CompareTest : public test::WindowFixture {
     const auto c = test::add_sweep(store(), "third"), d = test::add_sweep(store(), "fourth");
     const auto select = [&](const store::RunId& run) {
       window_->show_page(Page::runs);
-      window_->runs_page().refresh();
-      window_->runs_page().select(run);
+      window_->pages().runs.refresh();
+      window_->pages().runs.select(run);
     };
     select(c);
     window_->actions()[u"runs.compare_add"_s]->trigger();
@@ -327,17 +340,27 @@ class CompareTest : public test::WindowFixture {
     settle();
     QVERIFY(page().kinds().isVisible());
     QCOMPARE(page().kinds().tabText(page().kinds().currentIndex()), u"Training (2)"_s);
-    QCOMPARE(page().charts().view(), CompareView::loss);
+    QCOMPARE(page().charts().view(), u"loss"_s);
     page().kinds().setCurrentIndex(static_cast<int>(compare::ComparedKind::serving));
     QCOMPARE(page().runs().front().name, std::string("Here"));
-    QCOMPARE(page().charts().view(), CompareView::load);
+    QCOMPARE(page().charts().view(), u"load"_s);
     QVERIFY(!page().verdict().startsWith(u"Not comparable"_s));
+  }
+
+  void every_view_has_an_id_a_name_and_a_place_of_its_own() {
+    std::set<QString> ids;
+    std::set<int> places;
+    for (const CompareViewSpec& view : compare_views()) {
+      QVERIFY(!view.name.isEmpty() && view.make);
+      QVERIFY2(ids.insert(view.id).second && places.insert(view.place).second, qPrintable(view.id));
+    }
+    QVERIFY(ids.contains(u"load"_s) && ids.contains(u"loss"_s) && ids.contains(u"sizes"_s));  // one of each kind
   }
 
   void the_pareto_front_is_drawn_over_the_runs() {
     open_two();
-    page().charts().show_view(CompareView::pareto);
-    const auto& lines = page().charts().charts(CompareView::pareto)[0]->lines();
+    page().charts().show_view(u"pareto"_s);
+    const auto& lines = page().charts().view_of(u"pareto"_s).charts()[0]->lines();
     QCOMPARE(lines.size(), size_t{3});
     QCOMPARE(lines[2].name, u"Pareto front"_s);
     for (size_t i = 1; i < lines[2].raw->size(); ++i) {  // more throughput costs more time
@@ -384,10 +407,9 @@ class CompareTest : public test::WindowFixture {
   void every_view_draws_each_run_in_its_own_style_and_lights_together() {
     open_two();
     CompareCharts& charts = page().charts();
-    for (const CompareView view :
-         {CompareView::load, CompareView::pareto, CompareView::length, CompareView::distribution}) {
+    for (const QString& view : {u"load"_s, u"pareto"_s, u"length"_s, u"distribution"_s}) {
       charts.show_view(view);
-      for (Chart* chart : charts.charts(view)) {
+      for (Chart* chart : charts.view_of(view).charts()) {
         QVERIFY2(chart->lines().size() >= 2, qPrintable(chart->options().title));
         QCOMPARE(chart->lines()[0].origin, Origin::measured);
         QCOMPARE(chart->lines()[1].origin, Origin::predicted);
@@ -396,33 +418,33 @@ class CompareTest : public test::WindowFixture {
       }
     }
     emit page().tray().hovered(1);
-    for (const CompareView view : {CompareView::load, CompareView::pareto})
-      for (Chart* chart : charts.charts(view)) QCOMPARE(chart->emphasis(), 1);
-    charts.show_view(CompareView::heat);
-    QCOMPARE(charts.heat().rowCount(), 4);  // two lengths of two runs
-    QCOMPARE(charts.heat().columnCount(), HeatTable::kNames + 6);
-    QTest::mouseClick(charts.heat_view().viewport(), Qt::LeftButton, {},
-                      charts.heat_view().visualRect(charts.heat().index(0, 3)).center());
-    QCOMPARE(charts.view(), CompareView::distribution);
+    for (const QString& view : {u"load"_s, u"pareto"_s})
+      for (Chart* chart : charts.view_of(view).charts()) QCOMPARE(chart->content().emphasis, 1);
+    charts.show_view(u"heat"_s);
+    auto* heat = charts.view_of(u"heat"_s).findChild<QTableView*>({}, Qt::FindDirectChildrenOnly);
+    QCOMPARE(heat->model()->rowCount(), 4);  // two lengths of two runs
+    QCOMPARE(heat->model()->columnCount(), HeatTable::kNames + 6);
+    QTest::mouseClick(heat->viewport(), Qt::LeftButton, {}, heat->visualRect(heat->model()->index(0, 3)).center());
+    QCOMPARE(charts.view(), u"distribution"_s);
     QCOMPARE(charts.loads().currentText(), u"2 requests/s"_s);
-    charts.show_view(CompareView::cost);
-    charts.once().setText(u"100, 10"_s);
-    QCOMPARE(charts.charts(CompareView::cost)[1]->lines().size(), size_t{2});
-    QCOMPARE((*charts.charts(CompareView::cost)[1]->lines()[0].raw)[0].y, 100.0);
+    charts.show_view(u"cost"_s);
+    charts.findChild<QLineEdit*>(u"paidOnce"_s)->setText(u"100, 10"_s);
+    QCOMPARE(charts.view_of(u"cost"_s).charts()[1]->lines().size(), size_t{2});
+    QCOMPARE((*charts.view_of(u"cost"_s).charts()[1]->lines()[0].raw)[0].y, 100.0);
   }
 
   void training_runs_lay_their_losses_over_each_other() {
     const auto a = test::add_run(store(), "lora a", 60, RunState::done);
     const auto b = test::add_run(store(), "lora b", 40, RunState::done);
     open_window(setup(), Page::runs);
-    window_->runs_page().refresh();
-    window_->runs_page().table().selectAll();
+    window_->pages().runs.refresh();
+    window_->pages().runs.table().selectAll();
     window_->actions()[u"runs.compare"_s]->trigger();
     QCOMPARE(window_->page(), Page::compare);
     settle();
     QCOMPARE(page().runs().size(), size_t{2});
-    QCOMPARE(page().charts().view(), CompareView::loss);
-    const auto& lines = page().charts().charts(CompareView::loss)[0]->lines();
+    QCOMPARE(page().charts().view(), u"loss"_s);
+    const auto& lines = page().charts().view_of(u"loss"_s).charts()[0]->lines();
     QCOMPARE(lines.size(), size_t{2});
     QVERIFY(lines[0].raw->size() != lines[1].raw->size());
   }
@@ -430,7 +452,7 @@ class CompareTest : public test::WindowFixture {
   void selected_runs_are_exported_as_a_report_and_a_bundle_which_a_drop_imports() {
     for (const char* name : {"lora a", "lora <b>"}) test::add_run(store(), name, 20, RunState::done);
     open_window(setup(), Page::runs);
-    RunsPage& runs = window_->runs_page();
+    RunsPage& runs = window_->pages().runs;
     runs.refresh();
     runs.table().selectAll();
     const auto report = folder() / "report.html", bundle = folder() / "two.meshwright.tar.zst";
@@ -469,14 +491,14 @@ class CompareTest : public test::WindowFixture {
     settle();
     QCOMPARE(page().runs().size(), size_t{3});
     CompareCharts& charts = page().charts();
-    QCOMPARE(charts.view(), CompareView::loss);
-    for (Chart* chart : {charts.charts(CompareView::loss)[0], charts.charts(CompareView::loss)[1]}) {
+    QCOMPARE(charts.view(), u"loss"_s);
+    for (Chart* chart : {charts.view_of(u"loss"_s).charts()[0], charts.view_of(u"loss"_s).charts()[1]}) {
       QCOMPARE(chart->lines().size(), size_t{3});
       for (const ChartLine& line : chart->lines()) QVERIFY(line.origin == Origin::imported);
     }
-    for (const ChartLine& line : charts.charts(CompareView::loss)[0]->lines()) QCOMPARE(line.raw->size(), size_t{20});
+    for (const ChartLine& line : charts.view_of(u"loss"_s).charts()[0]->lines()) QCOMPARE(line.raw->size(), size_t{20});
     // Within 2 % of ours at each of the 20 steps, and drawn against the baseline.
-    const auto& apart = charts.charts(CompareView::loss)[2]->lines();
+    const auto& apart = charts.view_of(u"loss"_s).charts()[2]->lines();
     QCOMPARE(apart.size(), size_t{2});
     for (const ChartLine& line : apart)
       for (size_t i = 0; i < line.raw->size(); ++i) QVERIFY((*line.raw)[i].y > 0 && (*line.raw)[i].y < 2);
@@ -496,7 +518,7 @@ class CompareTest : public test::WindowFixture {
       window_->resize(1280, 800);
       QTest::qWait(60);
       QTRY_COMPARE(test::clipped(page()).join(u"; "_s), QString());
-      for (Chart* chart : charts.charts(CompareView::loss))
+      for (Chart* chart : charts.view_of(u"loss"_s).charts())
         QVERIFY(chart->area().width() > 150 && chart->area().height() > 40);
       picture(u"compare-three-engines-%1"_s.arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
     }
@@ -549,13 +571,13 @@ class CompareTest : public test::WindowFixture {
         window_->resize(size);
         QTest::qWait(60);
         QCOMPARE(window_->size(), size);
-        for (const CompareView view : page().charts().views()) {
-          const int v = static_cast<int>(view);
+        for (const QString& view : page().charts().views()) {
           page().charts().show_view(view);
           QTRY_COMPARE(test::clipped(page()).join(u"; "_s), QString());
-          if (v == 0 || shade == Shade::light)
-            picture(u"compare-%1-%2-%3"_s.arg(v).arg(size.width()).arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
-          for (Chart* chart : page().charts().charts(view))
+          if (view == u"load"_s || shade == Shade::light)
+            picture(
+                u"compare-%1-%2-%3"_s.arg(view).arg(size.width()).arg(shade == Shade::dark ? u"dark"_s : u"light"_s));
+          for (Chart* chart : page().charts().view_of(view).charts())
             QVERIFY2(chart->area().width() > 150 && chart->area().height() > 40,
                      qPrintable(u"%1: %2 x %3"_s.arg(chart->options().title)
                                     .arg(chart->area().width())
@@ -580,8 +602,8 @@ class CompareTest : public test::WindowFixture {
 
   void break_even_is_said_beside_the_costs() {
     open_two();
-    page().charts().show_view(CompareView::cost);
-    page().charts().once().setText(u"1, 100"_s);
+    page().charts().show_view(u"cost"_s);
+    page().charts().findChild<QLineEdit*>(u"paidOnce"_s)->setText(u"1, 100"_s);
     QLabel* said = nullptr;
     for (QLabel* l : page().charts().findChildren<QLabel*>())
       if (l->accessibleName() == u"Break-even"_s) said = l;
@@ -607,10 +629,10 @@ class CompareTest : public test::WindowFixture {
     QCOMPARE(window_->width(), 1280);
     picture(u"compare-ten-runs"_s);
     // Every number of ten runs has room to be read.
-    page().charts().show_view(CompareView::heat);
+    page().charts().show_view(u"heat"_s);
     QTest::qWait(60);
-    const QAbstractItemView& heat = page().charts().heat_view();
-    QVERIFY(page().charts().heat_view().columnWidth(3) >= heat.sizeHintForColumn(3));
+    const auto* heat = page().charts().view_of(u"heat"_s).findChild<QTableView*>({}, Qt::FindDirectChildrenOnly);
+    QVERIFY(heat->columnWidth(3) >= static_cast<const QAbstractItemView*>(heat)->sizeHintForColumn(3));
     picture(u"compare-ten-runs-heat"_s);
   }
 

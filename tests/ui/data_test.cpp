@@ -18,6 +18,13 @@
 #include "core/train/model.h"
 #include "core/train/run_settings.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/form/experiment_panel.h"
+#include "ui/pages/data/data_page.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/shell/page_stack.h"
+#include "ui/shell/problems_model.h"
+#include "ui/shell/window_docks.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -25,7 +32,7 @@ namespace mw::ui {
 class DataTest : public test::WindowFixture {
   Q_OBJECT
 
-  DataPage& page() { return window_->data_page(); }
+  DataPage& page() { return window_->pages().data; }
   std::string write(const std::string& name, const std::string& content) const {
     std::ofstream(folder() / name, std::ios::binary) << content;
     return (folder() / name).string();
@@ -98,10 +105,10 @@ class DataTest : public test::WindowFixture {
     }
     // The chart and the bars say the same as the batches.
     double drawn = 0;
-    for (const double v : page().lengths().stack().overall()) drawn += v;
+    for (const double v : page().lengths().content().stack.overall()) drawn += v;
     QCOMPARE(drawn, static_cast<double>(loaded.report.rows));
     QVERIFY(page().lengths().summary().contains(u"too long, truncated"_s));
-    QCOMPARE(page().lengths().limits().front().value, 56.0);
+    QCOMPARE(page().lengths().content().limits.front().value, 56.0);
     data::BatchStream stream(loaded.train, train::batch_options(settings), tokenizer->pad());
     std::int64_t real = 0, with_loss = 0, all = 0;
     for (std::int64_t n = 0; n < stream.batches_per_epoch(); ++n) {
@@ -304,7 +311,7 @@ class DataTest : public test::WindowFixture {
     window_->document().set("train.batch", 1);
     QTRY_VERIFY((page().show_frame(), economy() != before));
     QCOMPARE(restarts, 1);
-    const std::vector<double> unpadded = page().economy().chart().stack().at(0);
+    const std::vector<double> unpadded = page().economy().chart().content().stack.at(0);
     QCOMPARE(unpadded[0] + unpadded[1], 100.0);
     QCOMPARE(unpadded[2], 0.0);
     // While the page is hidden nothing is read.
@@ -415,7 +422,7 @@ class DataTest : public test::WindowFixture {
     open_page({{"max_len", 64}});
     QTRY_VERIFY(shown_text().contains(u"No data yet"_s));
     press(u"Go to Data File"_s);
-    QTRY_COMPARE(QApplication::focusWidget(), window_->panel().form().row("data.path")->field()->editor());
+    QTRY_COMPARE(QApplication::focusWidget(), window_->docks().panel.form().row("data.path")->field()->editor());
     window_->document().set("data.path", (folder() / "none.jsonl").string());
     QTRY_VERIFY(shown_text().contains(u"none.jsonl"_s) && shown_text().contains(u"cannot be read"_s));
     window_->document().set("data.path", write("a.jsonl", "{\"q\":\"a\",\"b\":\"c\"}\n"));
@@ -427,7 +434,7 @@ class DataTest : public test::WindowFixture {
     window_->document().set("data.max_len", 1);
     QTRY_VERIFY(shown_text().contains(u"out of range"_s));
     press(u"Go to Data File"_s);
-    QTRY_COMPARE(QApplication::focusWidget(), window_->panel().form().row("data.max_len")->field()->editor());
+    QTRY_COMPARE(QApplication::focusWidget(), window_->docks().panel.form().row("data.max_len")->field()->editor());
     window_->document().set("data.max_len", 64);
     window_->document().reset("model.path");
     QTRY_VERIFY(shown_text().contains(u"the experiment has no model"_s));
@@ -443,7 +450,7 @@ class DataTest : public test::WindowFixture {
     const data::LengthCounts lengths = page().reader().index()->lengths;
     QVERIFY(data::read_lengths(fspath(file)) == lengths && data::read_lengths(fspath(csv)) == lengths);
     // Padding of fixed shapes, and the tokens with the packing factor.
-    const double padding = page().economy().chart().stack().at(2)[2];
+    const double padding = page().economy().chart().content().stack.at(2)[2];
     const QString packed = page().economy().chart().bars().bars[3].text;
     QVERIFY(padding > 0 && packed.contains(u'\u00D7'));
     window_->document().reset("data.path");
@@ -454,7 +461,7 @@ class DataTest : public test::WindowFixture {
     QVERIFY(!page().table().isVisible() && !page().tokens().isVisible() && page().lengths().isVisible());
     QVERIFY(economy().contains(u"padding"_s) && !economy().contains(u"loss"_s));
     // Percent; lengths do not say which rows are in the last, incomplete batch.
-    QVERIFY(std::abs(page().economy().chart().stack().at(2)[1] - padding) < 0.01);
+    QVERIFY(std::abs(page().economy().chart().content().stack.at(2)[1] - padding) < 0.01);
     QCOMPARE(page().economy().chart().bars().bars[3].text, packed);
     QVERIFY(shown_text().contains(u"loss is unknown"_s));
     picture(u"data-lengths-only"_s);

@@ -20,7 +20,14 @@
 #include "core/base/json.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/pages/design/axis_chip.h"
+#include "ui/pages/design/design_page.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/session/predictor.h"
+#include "ui/session/session.h"
+#include "ui/shell/page_stack.h"
 #include "ui/shell/problems_panel.h"
+#include "ui/shell/status_strip.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -30,7 +37,7 @@ class DesignTest : public test::WindowFixture {
   Q_OBJECT
   int station_ = 0;
 
-  DesignPage& page() { return window_->design_page(); }
+  DesignPage& page() { return window_->pages().design; }
   MeshCanvas& canvas() { return page().canvas(); }
   QString figure(const QString& name, int column = PlanModel::value) {
     for (int r = 0; r < page().plan().rowCount(); ++r)
@@ -64,7 +71,7 @@ class DesignTest : public test::WindowFixture {
   // The frame of the selection is drawn around that device.
   static bool framed(MeshCanvas& canvas, int device) {
     const QImage image = canvas.grab().toImage();
-    const QPoint at = canvas.device_at(device).topLeft().toPoint();
+    const QPoint at = canvas.places().device_at(device).topLeft().toPoint();
     const double ratio = image.devicePixelRatio();
     for (int x = 4; x < 12; ++x)
       for (int y = -2; y <= 2; ++y)
@@ -225,7 +232,7 @@ class DesignTest : public test::WindowFixture {
     QCOMPARE(sum, static_cast<double>(plan.memory.at_peak.total().value));
     QCOMPARE(memory.bars[0].text, qs(to_text(plan.memory.at_peak.total())));
     QVERIFY(memory.bars[1].values != memory.bars[0].values && memory.bars[1].name == u"pinned"_s);
-    QVERIFY(page().memory().chart().y_span().high >= static_cast<double>(plan.memory.capacity.value));
+    QVERIFY(page().memory().chart().axes().y().high >= static_cast<double>(plan.memory.capacity.value));
     const ChartBars& time = page().time_chart().bars();
     QCOMPARE(time.bars.size(), size_t{2});
     QCOMPARE(time.bars[0].values[0], plan.step.compute.value);
@@ -362,7 +369,7 @@ class DesignTest : public test::WindowFixture {
     QVERIFY(heading(pair.live()).contains(u">tp\u00A02</b>"_s));  // what changed is marked
     QVERIFY(!heading(pair.live()).contains(u">v5p-8</b>"_s));
     // Clicked in one, marked in both.
-    QTest::mouseClick(&pair.pinned(), Qt::LeftButton, {}, pair.pinned().device_at(2).center().toPoint());
+    QTest::mouseClick(&pair.pinned(), Qt::LeftButton, {}, pair.pinned().places().device_at(2).center().toPoint());
     QCOMPARE(canvas().selected_device(), 2);
     for (MeshCanvas* c : {&pair.pinned(), &canvas()}) {
       QVERIFY(framed(*c, 2) && !framed(*c, 1));
@@ -370,7 +377,7 @@ class DesignTest : public test::WindowFixture {
     }
     QVERIFY(pair.pinned().status() != canvas().status());  // other pieces of it
     picture(u"two-meshes"_s);
-    QTest::mouseClick(&canvas(), Qt::LeftButton, {}, canvas().device_at(1).center().toPoint());
+    QTest::mouseClick(&canvas(), Qt::LeftButton, {}, canvas().places().device_at(1).center().toPoint());
     QCOMPARE(pair.pinned().selected_device(), 1);
     // The keys, too; the pinned one cannot be edited.
     pair.pinned().setFocus();
@@ -426,10 +433,10 @@ class DesignTest : public test::WindowFixture {
     QVERIFY2(heading(pair.live()).contains(u">2xh100</b>"_s), qPrintable(heading(pair.live())));
     QCOMPARE(pair.pinned().devices(), 4);
     QCOMPARE(canvas().devices(), 2);
-    QTest::mouseClick(&pair.pinned(), Qt::LeftButton, {}, pair.pinned().device_at(3).center().toPoint());
+    QTest::mouseClick(&pair.pinned(), Qt::LeftButton, {}, pair.pinned().places().device_at(3).center().toPoint());
     QCOMPARE(canvas().status(), u"This design has no device 3; it has 2"_s);
     picture(u"two-targets"_s);
-    QTest::mouseClick(&canvas(), Qt::LeftButton, {}, canvas().device_at(1).center().toPoint());
+    QTest::mouseClick(&canvas(), Qt::LeftButton, {}, canvas().places().device_at(1).center().toPoint());
     QVERIFY(pair.pinned().status().contains(u"device 1"_s));
     const int row = page().shards().find(u"layers.0.q_proj.lora_a"_s);
     QVERIFY(row >= 0);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <QSignalSpy>
 #include <QTest>
+#include <QThread>
 
 #include "core/base/files.h"
 #include "tests/ui/support.h"
 #include "ui/form/command_view.h"
 #include "ui/session/session.h"
+#include "ui/session/store_reader.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -213,6 +215,44 @@ class DocumentTest : public QObject {
     for (const char* key : {"lora.rank", "lora.alpha", "lora.targets"})
       QVERIFY2(replay.value(key) == d.experiment().value(key), key);
     QCOMPARE(replay.path("data.path"), d.experiment().path("data.path"));
+  }
+
+  void the_store_is_read_on_another_thread_and_delivered_in_order() {
+    test::Scratch scratch;
+    test::add_run(scratch.path(), "one", 4, RunState::done);
+    StoreReader reader(scratch.path());
+    QObject owner;
+    QStringList delivered;
+    for (const int request : {1, 2, 3})
+      reader.read(
+          owner, [](const store::Store& store) { return std::pair(store.list().size(), QThread::currentThread()); },
+          [&delivered, request](const auto& found) {
+            QCOMPARE(QThread::currentThread(), qApp->thread());
+            QVERIFY(found.second != qApp->thread());
+            delivered << u"%1: %2"_s.arg(request).arg(found.first);
+          });
+    QCOMPARE(delivered, QStringList());
+    QTRY_VERIFY(!reader.is_busy());
+    QCOMPARE(delivered, QStringList({u"1: 1"_s, u"2: 1"_s, u"3: 1"_s}));
+  }
+
+  void an_error_of_the_store_is_delivered_as_a_problem_and_nothing_to_who_is_gone() {
+    test::Scratch scratch;
+    StoreReader reader(scratch.path());
+    QObject owner;
+    auto gone = std::make_unique<QObject>();
+    int results = 0;
+    std::string problem;
+    const auto find = [](const store::Store& store) { return store.experiment("run-7"); };
+    const auto take = [&results](const experiment::Experiment&) { ++results; };
+    reader.read(owner, find, take, [&problem](const Problem& found) { problem = found.id; });
+    reader.read(
+        *gone, [](const store::Store&) { return experiment::Experiment(); }, take,
+        [&results](const Problem&) { ++results; });
+    gone.reset();
+    QTRY_VERIFY(!reader.is_busy());
+    QVERIFY(!problem.empty());
+    QCOMPARE(results, 0);
   }
 
   void steps_edited_beside_epochs_keep_their_meaning_on_the_command_line() {

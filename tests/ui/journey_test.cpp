@@ -9,9 +9,19 @@
 #include <cmath>
 
 #include "core/base/files.h"
+#include "core/jobs/job.h"
 #include "core/train/checkpoint.h"
 #include "tests/ui/journey.h"
+#include "ui/form/experiment_panel.h"
+#include "ui/pages/runs/runs_page.h"
+#include "ui/pages/train/train_page.h"
 #include "ui/run_views/run_lines.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/predictor.h"
+#include "ui/shell/page_stack.h"
+#include "ui/shell/problems_model.h"
+#include "ui/shell/status_strip.h"
+#include "ui/shell/window_docks.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -79,7 +89,7 @@ class JourneyTest : public test::Journey {
   void run_is_clicked_and_loss_appears_and_falls() {
     click(u"Run"_s);
     QTRY_VERIFY(steps_seen() >= 2);
-    QVERIFY(!window_->train_page().loss().empty());
+    QVERIFY(!window_->pages().train.loss().empty());
     picture(u"loss-appears"_s);
     QTRY_VERIFY(steps_seen() >= 12);
     QCOMPARE(view().state(), RunState::running);
@@ -112,9 +122,9 @@ class JourneyTest : public test::Journey {
     const store::RunId run = window_->runs().shown()->id;
     const long before = view().step();
     window_->show_page(Page::runs);
-    window_->runs_page().select(run);
+    window_->pages().runs.select(run);
     picture(u"runs-page"_s);
-    for (QPushButton* b : window_->runs_page().findChildren<QPushButton*>())
+    for (QPushButton* b : window_->pages().runs.findChildren<QPushButton*>())
       if (b->text() == u"Resume"_s) QTest::mouseClick(b, Qt::LeftButton);
     QTRY_VERIFY(window_->runs().is_busy());
     QTRY_VERIFY(!window_->runs().is_busy());
@@ -144,14 +154,14 @@ class JourneyTest : public test::Journey {
 
   void the_finished_run_reopens_as_it_was_live() {
     const RunPtr live = window_->runs().shown();
-    TrainPage& page = window_->train_page();
+    TrainPage& page = window_->pages().train;
     QTest::qWait(100);
     QStringList before;
     for (Chart* p : {&page.loss(), &page.memory(), &page.speed(), &page.rate(), &page.gradient()})
       before << p->summary();
     const QImage drawn = page.loss().grab().toImage();
     window_->show_page(Page::runs);
-    window_->runs_page().select(finished_);
+    window_->pages().runs.select(finished_);
     window_->open_run(finished_);
     QTRY_VERIFY(window_->runs().shown() != live && window_->runs().shown());
     QTest::qWait(100);
@@ -166,12 +176,12 @@ class JourneyTest : public test::Journey {
 
   void the_rank_is_changed_and_undone_and_the_json_follows() {
     window_->show_page(Page::train);
-    window_->panel().form().focus_key("lora.rank");
-    auto* rank = qobject_cast<QLineEdit*>(window_->panel().form().row("lora.rank")->field()->editor());
+    window_->docks().panel.form().focus_key("lora.rank");
+    auto* rank = qobject_cast<QLineEdit*>(window_->docks().panel.form().row("lora.rank")->field()->editor());
     QTRY_VERIFY(rank->hasFocus());
     rank->selectAll();
     QTest::keyClicks(rank, u"32"_s);
-    const auto json = [this] { return window_->panel().json().editor()->toPlainText(); };
+    const auto json = [this] { return window_->docks().panel.json().editor()->toPlainText(); };
     QVERIFY(json().contains(u"\"rank\": 32"_s));
     QVERIFY(window_->isWindowModified());
     picture(u"rank-changed"_s);
@@ -179,9 +189,9 @@ class JourneyTest : public test::Journey {
     QVERIFY(json().contains(u"\"rank\": 8"_s));
     QCOMPARE(rank->text(), u"8"_s);
     QVERIFY(!window_->isWindowModified());
-    window_->panel().show_json();
+    window_->docks().panel.show_json();
     picture(u"json"_s);
-    window_->panel().show_form();
+    window_->docks().panel.show_form();
     // The finished run is still shown with the rank it was trained with.
     QCOMPARE(window_->runs().shown()->record.value("lora.rank").get<long long>(), 8);
   }

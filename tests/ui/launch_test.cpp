@@ -16,6 +16,11 @@
 
 #include "core/base/files.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/pages/train/train_page.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/session/run_controller.h"
+#include "ui/shell/page_stack.h"
 #include "ui/theme/dialog_parts.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
@@ -48,7 +53,7 @@ class LaunchTest : public test::WindowFixture {
     }
     window_->set_shade(Shade::light);
   }
-  LaunchDialog& dialog() { return window_->train_page().launch_dialog(); }
+  LaunchDialog& dialog() { return window_->pages().train.dialogs().launch; }
   void fill(const QString& command) {
     press(u"Launch\u2026"_s);
     QVERIFY(dialog().isVisible());
@@ -57,7 +62,7 @@ class LaunchTest : public test::WindowFixture {
     dialog().start().setText(command);
   }
   long steps() {
-    const RunPtr run = window_->train_page().run();
+    const RunPtr run = window_->pages().train.run();
     const auto* loss = run ? run->view.metric("train/loss") : nullptr;
     return loss ? static_cast<long>(loss->raw.size()) : 0;
   }
@@ -82,7 +87,7 @@ class LaunchTest : public test::WindowFixture {
                                 "\n" +
                                     line(1));
     press(u"Attach\u2026"_s);
-    AttachDialog& attach = window_->train_page().attach_dialog();
+    AttachDialog& attach = window_->pages().train.dialogs().attach;
     QVERIFY(attach.isVisible());
     QVERIFY(!test::button_of(attach, u"Attach"_s).isEnabled());
     attach.source().setText(qpath(folder() / "nothing"));
@@ -103,10 +108,10 @@ class LaunchTest : public test::WindowFixture {
     picture(u"attach-live"_s);
     more << line(3) << R"({"event":"finished","state":"done","steps":3,"seconds":3})" << std::endl;
     QTRY_VERIFY(!window_->runs().is_busy());
-    QCOMPARE(window_->train_page().run()->view.state(), RunState::done);
+    QCOMPARE(window_->pages().train.run()->view.state(), RunState::done);
     QCOMPARE(steps(), 3L);
     bool audited = false;
-    for (QTreeWidget* tree : window_->train_page().findChildren<QTreeWidget*>())
+    for (QTreeWidget* tree : window_->pages().train.findChildren<QTreeWidget*>())
       for (int i = 0; i < tree->topLevelItemCount(); ++i) audited |= tree->topLevelItem(i)->text(0) == u"Audit"_s;
     QVERIFY(audited);
   }
@@ -124,22 +129,22 @@ class LaunchTest : public test::WindowFixture {
     write_file_atomically(folder() / "go", "");
     QTRY_VERIFY(!window_->runs().is_busy());
     QCOMPARE(steps(), 12L);
-    QCOMPARE(window_->train_page().run()->view.state(), RunState::done);
+    QCOMPARE(window_->pages().train.run()->view.state(), RunState::done);
     QTRY_VERIFY(button(u"Merge\u2026"_s));
     picture(u"launch-done"_s);
     // With all its buttons the line still ends the name with the run's id, and says what is not known instead of
     // waiting for it.
-    const TrainPage& page = window_->train_page();
-    QCOMPARE(test::clipped(window_->train_page()).join(u"; "_s), QString());
+    const TrainPage& page = window_->pages().train;
+    QCOMPARE(test::clipped(window_->pages().train).join(u"; "_s), QString());
     bool id_shown = false;
-    for (const ElidedLabel* l : window_->train_page().header().findChildren<ElidedLabel*>())
+    for (const ElidedLabel* l : window_->pages().train.header().findChildren<ElidedLabel*>())
       id_shown |= l->isVisible() && l->shown().endsWith(qs(page.run()->id));
     QVERIFY(id_shown);
-    QCOMPARE(window_->train_page().memory().options().empty, u"Not reported by tunix"_s);
-    QCOMPARE(window_->train_page().gradient().options().empty, u"Not reported by tunix"_s);
+    QCOMPARE(window_->pages().train.memory().options().empty, u"Not reported by tunix"_s);
+    QCOMPARE(window_->pages().train.gradient().options().empty, u"Not reported by tunix"_s);
     press(u"Merge\u2026"_s);
-    MergeDialog& merge = window_->train_page().merge_dialog();
-    QVERIFY(merge.isVisible());
+    MergeDialog& merge = window_->pages().train.dialogs().merge;
+    QTRY_VERIFY(merge.isVisible());
     QCOMPARE(merge.base().text(), qpath(fs::canonical(fixtures() / "gemma3_tiny")));
     QTRY_VERIFY(merge.base().hasFocus());
     grab(merge, u"merge-offered"_s);
@@ -175,12 +180,12 @@ class LaunchTest : public test::WindowFixture {
     QTRY_VERIFY(!window_->runs().is_busy());
     QTRY_VERIFY(button(u"Reattach"_s));
     picture(u"launch-detached"_s);
-    QCOMPARE(test::clipped(window_->train_page()).join(u"; "_s), QString());
+    QCOMPARE(test::clipped(window_->pages().train).join(u"; "_s), QString());
     press(u"Reattach"_s);
     QTRY_VERIFY(window_->runs().is_remote());
     window_->actions()[u"run.stop"_s]->trigger();
     QTRY_VERIFY(!window_->runs().is_busy());
-    QCOMPARE(window_->train_page().run()->view.state(), RunState::cancelled);
+    QCOMPARE(window_->pages().train.run()->view.state(), RunState::cancelled);
     QCOMPARE(steps(), 1L);
     QVERIFY(!button(u"Reattach"_s));
   }
@@ -215,7 +220,7 @@ class LaunchTest : public test::WindowFixture {
     QTRY_VERIFY(window_->runs().is_remote() && steps() == 1);
     window_->actions()[u"run.stop"_s]->trigger();
     QTRY_VERIFY(!window_->runs().is_busy());
-    QCOMPARE(window_->train_page().run()->view.state(), RunState::cancelled);
+    QCOMPARE(window_->pages().train.run()->view.state(), RunState::cancelled);
   }
 
   void what_cannot_be_launched_is_said_in_the_dialog() {
@@ -225,7 +230,7 @@ class LaunchTest : public test::WindowFixture {
     click(test::button_of(dialog(), u"Launch"_s));
     QTRY_VERIFY(test::result_text(dialog()).contains(u"not empty"_s));
     QVERIFY(dialog().isVisible() && !window_->runs().is_busy());
-    QVERIFY(!window_->train_page().run());
+    QVERIFY(!window_->pages().train.run());
     dialog().where().setCurrentIndex(1);
     dialog().host().setText(u"-oProxyCommand=x"_s);
     QVERIFY(test::shows_text(dialog(), u"'ssh:-oProxyCommand=x'"_s));
@@ -258,7 +263,7 @@ class LaunchTest : public test::WindowFixture {
   void a_recipe_is_looked_at_and_written() {
     open();
     press(u"Export\u2026"_s);
-    ExportDialog& d = window_->train_page().export_dialog();
+    ExportDialog& d = window_->pages().train.dialogs().exporter;
     QTRY_VERIFY(d.files().count() > 5);
     QVERIFY(!test::button_of(d, u"Export"_s).isEnabled());
     d.recipe().setCurrentIndex(2);
@@ -303,7 +308,7 @@ class LaunchTest : public test::WindowFixture {
   void a_long_path_makes_no_dialog_wider() {
     open();
     press(u"Export\u2026"_s);
-    ExportDialog& d = window_->train_page().export_dialog();
+    ExportDialog& d = window_->pages().train.dialogs().exporter;
     QTRY_VERIFY(d.files().count() > 5);
     const int wide = d.width();
     const fs::path deep = folder() / std::string(120, 'a') / std::string(120, 'b');

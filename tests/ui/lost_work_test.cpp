@@ -23,7 +23,24 @@
 #include "core/base/files.h"
 #include "tests/cli/project.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/form/experiment_panel.h"
+#include "ui/pages/design/design_page.h"
+#include "ui/pages/runs/runs_page.h"
+#include "ui/pages/train/train_page.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/session/predictor.h"
+#include "ui/session/run_controller.h"
+#include "ui/session/session.h"
+#include "ui/shell/app.h"
+#include "ui/shell/bottom_docks.h"
+#include "ui/shell/document_actions.h"
+#include "ui/shell/page_stack.h"
+#include "ui/shell/problems_model.h"
+#include "ui/shell/problems_panel.h"
 #include "ui/shell/recovery.h"
+#include "ui/shell/status_strip.h"
+#include "ui/shell/window_docks.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
@@ -119,15 +136,15 @@ class LostWorkTest : public test::WindowFixture {
   }
   void priced() {
     QTRY_VERIFY(window_->predictor().is_settled());
-    window_->design_page().show_frame();
+    window_->pages().design.show_frame();
   }
   void search() {
-    window_->design_page().tabs().setCurrentWidget(&plans());
+    window_->pages().design.tabs().setCurrentWidget(&plans());
     QTest::mouseClick(&test::button_of(plans(), u"Search"_s), Qt::LeftButton);
     QTRY_VERIFY(!plans().is_searching());
     QVERIFY(plans().model().rowCount() > 10);
   }
-  Alternatives& plans() { return window_->design_page().alternatives(); }
+  Alternatives& plans() { return window_->pages().design.alternatives(); }
   store::RunId add_real_run() const {
     experiment::Experiment e;
     e.set_value("name", "Trained before");
@@ -145,7 +162,7 @@ class LostWorkTest : public test::WindowFixture {
   }
   void show_run(const store::RunId& run) {
     window_->runs().open(run);
-    QTRY_VERIFY(window_->train_page().run() && window_->train_page().run()->id == run);
+    QTRY_VERIFY(window_->pages().train.run() && window_->pages().train.run()->id == run);
     window_->show_page(Page::train);
   }
 
@@ -174,7 +191,7 @@ class LostWorkTest : public test::WindowFixture {
     const fs::path kept = file("kept.json", 4);
     open_window(setup(kept), Page::runs);
     window_->clone_run("run-1");
-    QCOMPARE(rank(), 8LL);
+    QTRY_COMPARE(rank(), 8LL);
     QVERIFY(window_->document().file().empty());
   }
 
@@ -189,7 +206,10 @@ class LostWorkTest : public test::WindowFixture {
     QTest::newRow("example") << Route(
         [](MainWindow& w, const fs::path&) { pick_in_menu(w, qpath(example("tiny-serve.json"))); });
     QTest::newRow("drop") << Route([](MainWindow& w, const fs::path& other) { drop(w, other); });
-    QTest::newRow("clone") << Route([](MainWindow& w, const fs::path&) { w.clone_run("run-1"); });
+    QTest::newRow("clone") << Route([](MainWindow& w, const fs::path&) {
+      w.clone_run("run-1");
+      QVERIFY(QTest::qWaitFor([&w] { return !w.runs().store().is_busy(); }));
+    });
   }
   void whatever_replaces_the_document_asks_about_its_unsaved_edits() {
     QFETCH(const Route, route);
@@ -267,7 +287,7 @@ class LostWorkTest : public test::WindowFixture {
     QCOMPARE(rank(), 77LL);
     QVERIFY(window_->document().is_dirty());
     QVERIFY(window_->problems().count(Severity::error) >= 1);
-    QCOMPARE(window_->bottom().state(), DockState::expanded);
+    QCOMPARE(window_->docks().bottom->state(), DockState::expanded);
   }
 
   void json_text_that_is_not_valid_is_not_given_up_by_saving() {
@@ -467,26 +487,26 @@ class LostWorkTest : public test::WindowFixture {
     window_->show_page(Page::runs);
     QAction* undo = window_->actions()[u"edit.undo"_s];
     QVERIFY(!undo->isEnabled());
-    window_->runs_page().select("run-1");
-    window_->runs_page().table().setFocus();
-    QTest::keyClick(&window_->runs_page().table(), Qt::Key_Delete);
-    QTRY_COMPARE(window_->runs_page().model().rowCount(), 0);
+    window_->pages().runs.select("run-1");
+    window_->pages().runs.table().setFocus();
+    QTest::keyClick(&window_->pages().runs.table(), Qt::Key_Delete);
+    QTRY_COMPARE(window_->pages().runs.model().rowCount(), 0);
     QCOMPARE(undo->text(), u"Undo deletion of run-1"_s);
     QTest::keyClick(window_.get(), Qt::Key_Z, Qt::ControlModifier);
-    QTRY_COMPARE(window_->runs_page().model().rowCount(), 1);
+    QTRY_COMPARE(window_->pages().runs.model().rowCount(), 1);
     QTest::keyClick(window_.get(), Qt::Key_Z, Qt::ControlModifier);
     QCOMPARE(rank(), 77LL);
     QTest::keyClick(window_.get(), Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
-    QTRY_COMPARE(window_->runs_page().model().rowCount(), 0);
+    QTRY_COMPARE(window_->pages().runs.model().rowCount(), 0);
     window_->show_page(Page::train);
     QCOMPARE(undo->text(), u"Undo change of Rank"_s);
     undo->trigger();
     QCOMPARE(rank(), 4LL);
-    QCOMPARE(window_->runs_page().model().rowCount(), 0);
+    QCOMPARE(window_->pages().runs.model().rowCount(), 0);
     // The form stands beside the table: an edit there is undone from there.
     window_->show_page(Page::runs);
     QVERIFY(undo->text().contains(u"deletion"_s));
-    window_->panel().form().search()->setFocus();
+    window_->docks().panel.form().search()->setFocus();
     QTRY_VERIFY(!undo->text().contains(u"deletion"_s));
   }
 
@@ -602,11 +622,11 @@ class LostWorkTest : public test::WindowFixture {
   void a_pinned_design_is_not_swapped_into_another_document() {
     open_window(setup(example("paper-train-v5p-8.json")), Page::design);
     priced();
-    window_->design_page().pin();
+    window_->pages().design.pin();
     window_->document().open_example(example("tiny-serve.json"));
     priced();
     const experiment::Experiment other = window_->document().experiment();
-    window_->design_page().swap_pinned();
+    window_->pages().design.swap_pinned();
     QVERIFY(window_->document().experiment() == other);
   }
 
@@ -617,7 +637,7 @@ class LostWorkTest : public test::WindowFixture {
     open_window(setup(example("tiny-serve.json")), Page::train);
     show_run(run);
     press(u"Export\u2026"_s);
-    ExportDialog& d = window_->train_page().export_dialog();
+    ExportDialog& d = window_->pages().train.dialogs().exporter;
     QCOMPARE(d.experiment().count(), 2);
     QCOMPARE(d.experiment().chosen().run, run);
     QVERIFY(d.experiment().currentText().contains(u"Trained before"_s));
@@ -634,9 +654,9 @@ class LostWorkTest : public test::WindowFixture {
     QTRY_VERIFY(test::button_of(d, u"Export"_s).isEnabled());
     d.reject();
     press(u"Launch\u2026"_s);
-    QCOMPARE(window_->train_page().launch_dialog().experiment().chosen().run, run);
-    QVERIFY(recipes::is_training(window_->train_page().launch_dialog().recipe().kind()));
-    window_->train_page().launch_dialog().reject();
+    QCOMPARE(window_->pages().train.dialogs().launch.experiment().chosen().run, run);
+    QVERIFY(recipes::is_training(window_->pages().train.dialogs().launch.recipe().kind()));
+    window_->pages().train.dialogs().launch.reject();
     window_->show_page(Page::design);  // which is about the form
     window_->actions()[u"file.export"_s]->trigger();
     QVERIFY(d.experiment().chosen().run.empty());
@@ -648,22 +668,22 @@ class LostWorkTest : public test::WindowFixture {
     const store::RunId run = test::add_mesh_run(store(), "on a mesh", 6, 2, 2);
     open_window(setup(), Page::train);
     show_run(run);
-    QTRY_VERIFY(window_->train_page().offers_proof());
+    QTRY_VERIFY(window_->pages().train.offers_proof());
     window_->actions()[u"run.prove"_s]->trigger();
-    QVERIFY2(window_->design_page().proof_window().windowTitle().contains(qs(run)),
-             qPrintable(window_->design_page().proof_window().windowTitle()));
-    window_->design_page().proof_window().task().cancel();
-    QTRY_VERIFY(!window_->design_page().proof_window().task().is_busy());
+    QVERIFY2(window_->pages().design.proof_window().windowTitle().contains(qs(run)),
+             qPrintable(window_->pages().design.proof_window().windowTitle()));
+    window_->pages().design.proof_window().task().cancel();
+    QTRY_VERIFY(!window_->pages().design.proof_window().task().is_busy());
     window_->show_page(Page::design);
-    emit window_->design_page().proof_window().again_wanted();
-    QVERIFY(window_->design_page().proof_window().windowTitle().contains(qs(run)));
-    window_->design_page().proof_window().task().cancel();
-    QTRY_VERIFY(!window_->design_page().proof_window().task().is_busy());
+    emit window_->pages().design.proof_window().again_wanted();
+    QVERIFY(window_->pages().design.proof_window().windowTitle().contains(qs(run)));
+    window_->pages().design.proof_window().task().cancel();
+    QTRY_VERIFY(!window_->pages().design.proof_window().task().is_busy());
     window_->actions()[u"run.prove"_s]->trigger();
-    QVERIFY(window_->design_page().proof_window().windowTitle().contains(u"Form: "_s));
-    window_->design_page().proof_window().task().cancel();
-    QTRY_VERIFY(!window_->design_page().proof_window().task().is_busy());
-    window_->design_page().proof_window().close();
+    QVERIFY(window_->pages().design.proof_window().windowTitle().contains(u"Form: "_s));
+    window_->pages().design.proof_window().task().cancel();
+    QTRY_VERIFY(!window_->pages().design.proof_window().task().is_busy());
+    window_->pages().design.proof_window().close();
   }
 
   // --- No prediction ---
@@ -671,7 +691,7 @@ class LostWorkTest : public test::WindowFixture {
   void a_document_with_errors_has_no_figures_and_a_link_to_its_errors() {
     open_window(setup(example("paper-train-v5p-8.json")), Page::design);
     priced();
-    DesignPage& page = window_->design_page();
+    DesignPage& page = window_->pages().design;
     QVERIFY(window_->strip().figures_text().startsWith(u"Fits"_s));
     QVERIFY(page.plan().rowCount() > 0 && !page.error_link().isVisible());
     window_->document().set("lora.rank", 0);
@@ -687,14 +707,14 @@ class LostWorkTest : public test::WindowFixture {
     QVERIFY(page.error_link().isVisible());
     QCOMPARE(page.error_link().text(), u"No prediction: 2 errors"_s);
     picture(u"no-prediction"_s);
-    window_->bottom().set(DockState::collapsed);
+    window_->docks().bottom->set(DockState::collapsed);
     ErrorLink& link = window_->strip().error_link();
     QVERIFY(link.isVisible());
     link.setFocus();
     QTest::keyClick(&link, Qt::Key_Space);
-    QTRY_VERIFY(window_->problems_panel().height() > 60);
-    QTRY_VERIFY(window_->problems_panel().table().hasFocus());
-    QCOMPARE(window_->problems().problem(window_->problems_panel().table().currentIndex().row()).severity,
+    QTRY_VERIFY(window_->docks().problems.height() > 60);
+    QTRY_VERIFY(window_->docks().problems.table().hasFocus());
+    QCOMPARE(window_->problems().problem(window_->docks().problems.table().currentIndex().row()).severity,
              Severity::error);
     window_->show_page(Page::train);
     QCOMPARE(window_->strip().figures_text(), u"No prediction: 2 errors"_s);
@@ -718,14 +738,14 @@ class LostWorkTest : public test::WindowFixture {
     priced();
     QVERIFY2(window_->strip().figures_text().startsWith(u"No prediction: 1"_s),
              qPrintable(window_->strip().figures_text()));
-    QCOMPARE(window_->design_page().plan().rowCount(), 0);
+    QCOMPARE(window_->pages().design.plan().rowCount(), 0);
     window_->document().open_example(example("tiny-lora.json"));
     priced();
     QVERIFY(window_->strip().figures_text().contains(u"of "_s));
     window_->document().set("lora.rank", 0);
     priced();
     QCOMPARE(window_->strip().figures_text(), u"No prediction: 1 error"_s);
-    QCOMPARE(window_->design_page().plan().rowCount(), 0);
+    QCOMPARE(window_->pages().design.plan().rowCount(), 0);
   }
 };
 

@@ -9,6 +9,8 @@
 
 #include "tests/ui/window_fixture.h"
 #include "ui/manual/manual_window.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
 #include "ui/theme/text.h"
 
 using namespace mw;

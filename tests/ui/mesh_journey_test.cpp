@@ -12,6 +12,16 @@
 
 #include "core/base/files.h"
 #include "tests/ui/journey.h"
+#include "ui/pages/design/design_page.h"
+#include "ui/pages/train/train_page.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/session/predictor.h"
+#include "ui/session/run_controller.h"
+#include "ui/shell/page_stack.h"
+#include "ui/shell/problems_model.h"
+#include "ui/shell/problems_panel.h"
+#include "ui/shell/window_docks.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -26,7 +36,7 @@ class MeshJourneyTest : public test::Journey {
   QString right_memory_;
   Bytes right_stored_;
 
-  DesignPage& design() { return window_->design_page(); }
+  DesignPage& design() { return window_->pages().design; }
   QString memory_figure() {
     for (int r = 0; r < design().plan().rowCount(); ++r)
       if (design().plan().index(r, PlanModel::figure).data().toString() == u"Memory per device"_s)
@@ -54,16 +64,16 @@ class MeshJourneyTest : public test::Journey {
     const views::RunView& view = window_->runs().shown()->view;
     QVERIFY2(view.error().empty(), view.error().c_str());
     QCOMPARE(view.state(), RunState::done);
-    QTRY_COMPARE(window_->train_page().snapshot().step, view.step());
+    QTRY_COMPARE(window_->pages().train.snapshot().step, view.step());
     // What moved is what was planned for just these rows, and no device held more than was predicted.
-    const views::StepSnapshot& m = window_->train_page().snapshot();
+    const views::StepSnapshot& m = window_->pages().train.snapshot();
     QVERIFY(m.traffic.planned && m.traffic.as_planned());
     for (const views::DeviceSnapshot& d : m.devices) QVERIFY(d.predicted && !d.beyond_prediction());
   }
   // Of the last step, as the Train page reads it.
   Measured measured() {
     const views::RunView& view = window_->runs().shown()->view;
-    Measured m{.bytes = window_->train_page().snapshot().traffic.bytes,
+    Measured m{.bytes = window_->pages().train.snapshot().traffic.bytes,
                .loss = view.metric("train/loss")->raw.back().y};
     for (const views::TrafficTotals& f : view.traffic().points.back().flows)
       if (view.traffic().kinds[f.kind].cause == "extra resharding") m.clumsy += f.bytes;
@@ -126,39 +136,39 @@ class MeshJourneyTest : public test::Journey {
     QVERIFY(wrong_.bytes != right_.bytes);
     QVERIFY2(std::abs(wrong_.loss - right_.loss) < 1e-5 * right_.loss,
              qPrintable(u"%1 and %2"_s.arg(wrong_.loss).arg(right_.loss)));
-    window_->train_page().collectives().choose(views::TrafficBy::cause, views::TrafficAmount::bytes);
-    QVERIFY2(window_->train_page().collectives().shown().summary().contains(u"extra resharding"_s),
-             qPrintable(window_->train_page().collectives().shown().summary()));
+    window_->pages().train.collectives().choose(views::TrafficBy::cause, views::TrafficAmount::bytes);
+    QVERIFY2(window_->pages().train.collectives().shown().summary().contains(u"extra resharding"_s),
+             qPrintable(window_->pages().train.collectives().shown().summary()));
     picture(u"measured"_s);
   }
 
   void the_proof_holds_and_counts_it() {
     window_->show_page(Page::design);
     window_->actions()[u"run.prove"_s]->trigger();
-    QVERIFY(window_->design_page().proof_window().task().is_busy());
-    QVERIFY(window_->design_page().proof_window().isVisible());
-    QTRY_VERIFY(!window_->design_page().proof_window().task().is_busy());
-    QVERIFY2(window_->design_page().proof_window().proof(),
-             window_->design_page().proof_window().task().problem()
-                 ? window_->design_page().proof_window().task().problem()->message.c_str()
+    QVERIFY(window_->pages().design.proof_window().task().is_busy());
+    QVERIFY(window_->pages().design.proof_window().isVisible());
+    QTRY_VERIFY(!window_->pages().design.proof_window().task().is_busy());
+    QVERIFY2(window_->pages().design.proof_window().proof(),
+             window_->pages().design.proof_window().task().problem()
+                 ? window_->pages().design.proof_window().task().problem()->message.c_str()
                  : "");
-    QVERIFY2(window_->design_page().proof_window().proof()->holds,
-             window_->design_page().proof_window().proof()->verdict.c_str());
-    QCOMPARE(window_->design_page().proof_window().verdict(), u"Holds"_s);
-    QTest::mouseClick(&test::button_of(window_->design_page().proof_window(), u"Copy as Markdown"_s), Qt::LeftButton);
+    QVERIFY2(window_->pages().design.proof_window().proof()->holds,
+             window_->pages().design.proof_window().proof()->verdict.c_str());
+    QCOMPARE(window_->pages().design.proof_window().verdict(), u"Holds"_s);
+    QTest::mouseClick(&test::button_of(window_->pages().design.proof_window(), u"Copy as Markdown"_s), Qt::LeftButton);
     QVERIFY(QApplication::clipboard()->text().startsWith(u"**Holds.**"_s));
     const auto file = project_->folder / "proof.csv";
-    window_->design_page().proof_window().export_to(file);
+    window_->pages().design.proof_window().export_to(file);
     QVERIFY(read_file(file).starts_with("table,"));
-    picture(u"proof"_s, &window_->design_page().proof_window());
-    window_->design_page().proof_window().close();
+    picture(u"proof"_s, &window_->pages().design.proof_window());
+    window_->pages().design.proof_window().close();
   }
 
   void the_checkers_fix_takes_it_back_with_one_click() {
     const int row = problem_row(u"SHARD-4"_s);
-    window_->raise_panel(u"problems"_s);
-    window_->problems_panel().choose(row);
-    QTest::mouseClick(window_->problems_panel().fix_buttons().front(), Qt::LeftButton);
+    window_->docks().raise(u"problems"_s);
+    window_->docks().problems.choose(row);
+    QTest::mouseClick(window_->docks().problems.fix_buttons().front(), Qt::LeftButton);
     priced();
     QCOMPARE(problem_row(u"SHARD-4"_s), -1);
     QCOMPARE(memory_figure(), right_memory_);

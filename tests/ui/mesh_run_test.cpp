@@ -17,6 +17,12 @@
 
 #include "core/base/files.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/pages/design/design_page.h"
+#include "ui/pages/train/train_page.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/session/run_controller.h"
+#include "ui/shell/page_stack.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -28,7 +34,7 @@ constexpr int kSteps = 60;
 class MeshRunTest : public test::WindowFixture {
   Q_OBJECT
 
-  TrainPage& page() { return window_->train_page(); }
+  TrainPage& page() { return window_->pages().train; }
   double sent_over(const std::string& axis) {
     for (const views::AxisTraffic& a : page().measured_mesh().snapshot().axes)
       if (a.axis == axis) return a.sum.bytes;
@@ -95,7 +101,7 @@ class MeshRunTest : public test::WindowFixture {
     QVERIFY(!page().budget().isVisible());
     window_->show_page(Page::design);
     QTest::qWait(60);
-    QVERIFY(!window_->design_page().measured().button().isVisible());
+    QVERIFY(!window_->pages().design.measured().button().isVisible());
   }
 
   void every_chart_is_high_enough_for_axis_titles() {
@@ -120,21 +126,22 @@ class MeshRunTest : public test::WindowFixture {
   void a_sample_opens_with_its_difference_and_escape_closes_it() {
     const auto run = test::add_run(store(), "one", 40, RunState::done);
     window_->runs().open(run);
-    QTRY_VERIFY(page().samples().rowCount() > 0);
-    QVERIFY(!page().detail().isVisible());
+    QTRY_VERIFY(page().samples().rows().rowCount() > 0);
+    QVERIFY(!page().samples().detail().isVisible());
     auto* table = page().tabs().findChild<QTableView*>();
-    const QModelIndex at = page().samples().index(0, SamplesModel::answer);
+    const QModelIndex at = page().samples().rows().index(0, SamplesModel::answer);
     QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, table->visualRect(at).center());
-    QVERIFY(page().detail().isVisible());
-    const views::SampleShown& sample = page().samples().row(0);
+    QVERIFY(page().samples().detail().isVisible());
+    const views::SampleShown& sample = page().samples().rows().row(0);
     for (const std::string& text : {sample.text, sample.expected})
-      QVERIFY2(page().detail().toPlainText().contains(qs(text)), qPrintable(page().detail().toPlainText()));
-    QVERIFY(page().detail().toPlainText().contains(u"Difference"_s) == (sample.text != sample.expected));
+      QVERIFY2(page().samples().detail().toPlainText().contains(qs(text)),
+               qPrintable(page().samples().detail().toPlainText()));
+    QVERIFY(page().samples().detail().toPlainText().contains(u"Difference"_s) == (sample.text != sample.expected));
     QCOMPARE(std::lround(*page().link().playhead()), sample.step);
     picture(u"train-sample-detail"_s);
-    page().detail().setFocus();
-    QTest::keyClick(&page().detail(), Qt::Key_Escape);
-    QVERIFY(!page().detail().isVisible());
+    page().samples().detail().setFocus();
+    QTest::keyClick(&page().samples().detail(), Qt::Key_Escape);
+    QVERIFY(!page().samples().detail().isVisible());
   }
 
   void a_banner_says_that_the_form_shows_another_experiment() {
@@ -187,7 +194,7 @@ class MeshRunTest : public test::WindowFixture {
     panel.choose(views::TrafficBy::kind, views::TrafficAmount::seconds);
     QVERIFY(panel.seconds().isVisible() && !panel.bytes().isVisible());
     QVERIFY2(panel.shown().summary().contains(u"waiting"_s), qPrintable(panel.shown().summary()));
-    const auto values = panel.seconds().stack().at(10);
+    const auto values = panel.seconds().content().stack.at(10);
     QCOMPARE(values.size(), size_t{4});
     QVERIFY(std::abs(values.back() - 0.001) < 1e-9);
     double all = 0;
@@ -322,7 +329,7 @@ class MeshRunTest : public test::WindowFixture {
     page().link().set_playhead(12);
     window_->show_page(Page::design);
     QTest::qWait(60);
-    MeasuredSwitch& both = window_->design_page().measured();
+    MeasuredSwitch& both = window_->pages().design.measured();
     QVERIFY(both.button().isVisible() && !both.is_measured_shown());
     QVERIFY2(both.button().text().contains(u"run-1"_s), qPrintable(both.button().text()));
     QTest::mouseClick(&both.button(), Qt::LeftButton);
@@ -332,7 +339,7 @@ class MeshRunTest : public test::WindowFixture {
     window_->actions()[u"view.step_on"_s]->trigger();  // the same playhead
     QCOMPARE(both.measured().snapshot().step, 13);
     QTest::mouseClick(&both.button(), Qt::LeftButton);
-    QVERIFY(!both.is_measured_shown() && window_->design_page().canvas().isVisible());
+    QVERIFY(!both.is_measured_shown() && window_->pages().design.canvas().isVisible());
   }
 
   // What a proof does to the window; what it proves is tests/train's.
@@ -393,21 +400,21 @@ class MeshRunTest : public test::WindowFixture {
   void one_device_has_nothing_to_prove_and_says_so() {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
     window_->actions()[u"run.prove"_s]->trigger();
-    QVERIFY(window_->design_page().proof_window().isVisible());
-    QTRY_VERIFY(!window_->design_page().proof_window().task().is_busy());
-    QVERIFY(window_->design_page().proof_window().task().problem());
-    QCOMPARE(window_->design_page().proof_window().verdict(), u"The proof failed to run"_s);
+    QVERIFY(window_->pages().design.proof_window().isVisible());
+    QTRY_VERIFY(!window_->pages().design.proof_window().task().is_busy());
+    QVERIFY(window_->pages().design.proof_window().task().problem());
+    QCOMPARE(window_->pages().design.proof_window().verdict(), u"The proof failed to run"_s);
     QVERIFY(window_->actions()[u"run.prove"_s]->isEnabled());
   }
 
   void the_design_page_shows_the_tensor_a_proof_names() {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
     window_->show_page(Page::design);
-    QTRY_VERIFY(window_->design_page().shards().rowCount() > 0);
-    window_->design_page().select_tensor(u"layers.2.down_proj"_s);
-    QCOMPARE(window_->design_page().canvas().tensor(), std::string("layers.2.down_proj"));
-    const int row = window_->design_page().shards_table().currentIndex().row();
-    QCOMPARE(window_->design_page().shards().row(row).name, std::string("layers.*.down_proj"));
+    QTRY_VERIFY(window_->pages().design.shards().rowCount() > 0);
+    window_->pages().design.select_tensor(u"layers.2.down_proj"_s);
+    QCOMPARE(window_->pages().design.canvas().tensor(), std::string("layers.2.down_proj"));
+    const int row = window_->pages().design.shards_table().currentIndex().row();
+    QCOMPARE(window_->pages().design.shards().row(row).name, std::string("layers.*.down_proj"));
   }
 
   void screen_readers_can_name_everything() {

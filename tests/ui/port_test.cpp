@@ -14,7 +14,9 @@
 #include "core/base/files.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/port/port_dialog.h"
+#include "ui/session/document.h"
 #include "ui/shell/document_actions.h"
+#include "ui/shell/drop_target.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -137,7 +139,7 @@ class PortTest : public test::WindowFixture {
     open_window(setup(), Page::design);
     const fs::path file = folder() / "other.py";
     write_file_atomically(file, "print('hello')\n");
-    window_->open_dropped(file);
+    window_->drops().open(file);
     wait();
     QVERIFY2(test::result_text(dialog()).contains(u"no setting of a TRL or PEFT recipe"_s),
              qPrintable(test::result_text(dialog())));

@@ -5,6 +5,11 @@
 
 #include "core/base/files.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/shell/problems_model.h"
+#include "ui/shell/problems_panel.h"
+#include "ui/shell/window_docks.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -34,8 +39,8 @@ class ProblemsTest : public test::WindowFixture {
   void the_papers_mistakes_are_found_with_why() {
     QTRY_VERIFY(row_of("TP-2") >= 0);
     QVERIFY(row_of("COV-1") >= 0);
-    ProblemsPanel& panel = window_->problems_panel();
-    window_->raise_panel(u"problems"_s);
+    ProblemsPanel& panel = window_->docks().problems;
+    window_->docks().raise(u"problems"_s);
     QCOMPARE(panel.why(), QString());
     panel.choose(row_of("TP-2"));
     QVERIFY(panel.why().contains(u"k_einsum"_s));
@@ -47,8 +52,8 @@ class ProblemsTest : public test::WindowFixture {
   void a_fix_is_one_step_that_can_be_taken_back() {
     QTRY_VERIFY(row_of("TP-2") >= 0);
     const experiment::Experiment before = experiment();
-    ProblemsPanel& panel = window_->problems_panel();
-    window_->raise_panel(u"problems"_s);
+    ProblemsPanel& panel = window_->docks().problems;
+    window_->docks().raise(u"problems"_s);
     panel.choose(row_of("TP-2"));
     QTest::mouseClick(panel.fix_buttons().front(), Qt::LeftButton);
     QCOMPARE(experiment().value("mesh.tp").get<long long>(), 4);
@@ -63,8 +68,8 @@ class ProblemsTest : public test::WindowFixture {
 
   void the_row_wraps_its_message_and_has_its_fix() {
     QTRY_VERIFY(row_of("TP-2") >= 0);
-    window_->raise_panel(u"problems"_s);
-    QTableView& table = window_->problems_panel().table();
+    window_->docks().raise(u"problems"_s);
+    QTableView& table = window_->docks().problems.table();
     const auto button_in = [&] {
       const QWidget* cell = table.indexWidget(window_->problems().index(row_of("TP-2"), ProblemsModel::apply));
       return cell ? cell->findChild<QPushButton*>() : nullptr;
@@ -79,14 +84,14 @@ class ProblemsTest : public test::WindowFixture {
 
   void the_keyboard_fixes_the_chosen_problem() {
     QTRY_VERIFY(row_of("COV-1") >= 0);
-    window_->raise_panel(u"problems"_s);
-    window_->problems_panel().choose(row_of("COV-1"));
+    window_->docks().raise(u"problems"_s);
+    window_->docks().problems.choose(row_of("COV-1"));
     QTest::keyClick(window_.get(), Qt::Key_Period, Qt::ControlModifier);
     QVERIFY(experiment().value("lora.module_path").get<std::string>().ends_with("|.*k_einsum"));
     QTRY_VERIFY(row_of("COV-1") < 0);
     window_->actions()[u"edit.undo"_s]->trigger();
     QTRY_VERIFY(row_of("COV-1") >= 0);
-    QCOMPARE(window_->problems_panel().table().currentIndex().row(), row_of("COV-1"));  // still the chosen one
+    QCOMPARE(window_->docks().problems.table().currentIndex().row(), row_of("COV-1"));  // still the chosen one
   }
 
   void what_does_not_fit_offers_the_smallest_changes() {
@@ -96,10 +101,10 @@ class ProblemsTest : public test::WindowFixture {
     window_->document().set("train.remat", "none");
     window_->document().set("train.loss_chunk", 0);
     QTRY_VERIFY(row_of("MEMORY") >= 0);
-    window_->raise_panel(u"problems"_s);
-    window_->problems_panel().choose(row_of("MEMORY"));
-    QVERIFY(!window_->problems_panel().fix_buttons().empty());
-    QTest::mouseClick(window_->problems_panel().fix_buttons().front(), Qt::LeftButton);
+    window_->docks().raise(u"problems"_s);
+    window_->docks().problems.choose(row_of("MEMORY"));
+    QVERIFY(!window_->docks().problems.fix_buttons().empty());
+    QTest::mouseClick(window_->docks().problems.fix_buttons().front(), Qt::LeftButton);
     QTRY_VERIFY(row_of("MEMORY") < 0);
   }
 
@@ -107,12 +112,12 @@ class ProblemsTest : public test::WindowFixture {
     open_window(setup(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json"), Page::design);
     window_->document().set("target.memory_gib", 0.02);
     QTRY_VERIFY(row_of("MEMORY") >= 0);
-    window_->raise_panel(u"problems"_s);
-    window_->problems_panel().choose(row_of("MEMORY"));
-    QVERIFY(!window_->problems_panel().fix_buttons().empty());
-    const QString fix = window_->problems_panel().fix_buttons().front()->text();
+    window_->docks().raise(u"problems"_s);
+    window_->docks().problems.choose(row_of("MEMORY"));
+    QVERIFY(!window_->docks().problems.fix_buttons().empty());
+    const QString fix = window_->docks().problems.fix_buttons().front()->text();
     QVERIFY2(fix.contains(u"slower"_s) || fix.contains(u"as fast"_s) || fix.contains(u"less time"_s), qPrintable(fix));
-    QTest::mouseClick(window_->problems_panel().fix_buttons().front(), Qt::LeftButton);
+    QTest::mouseClick(window_->docks().problems.fix_buttons().front(), Qt::LeftButton);
     QTRY_VERIFY(row_of("MEMORY") < 0);
   }
 };

@@ -16,7 +16,14 @@
 
 #include "core/base/files.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/pages/compare/compare_page.h"
 #include "ui/pages/compare/why_view.h"
+#include "ui/pages/runs/runs_page.h"
+#include "ui/pages/serve/serve_page.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/session/run_controller.h"
+#include "ui/shell/page_stack.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -25,11 +32,11 @@ class ServeJourneyTest : public test::WindowFixture {
   Q_OBJECT
 
   int station_ = 0;
-  ComparePage& page() { return window_->compare_page(); }
+  ComparePage& page() { return window_->pages().compare; }
   void station(const QString& name) { picture(u"serve-journey-%1-%2"_s.arg(++station_).arg(name)); }
   // As a drag of the selected rows of the Runs table ends over the tray.
   void drag_selected_runs() {
-    QTableView& table = window_->runs_page().table();
+    QTableView& table = window_->pages().runs.table();
     const std::unique_ptr<QMimeData> carried(table.model()->mimeData(table.selectionModel()->selectedRows()));
     window_->show_page(Page::compare);
     QDragEnterEvent enter({20, 20}, Qt::CopyAction, carried.get(), Qt::LeftButton, Qt::NoModifier);
@@ -40,19 +47,20 @@ class ServeJourneyTest : public test::WindowFixture {
   }
   void simulate(const char* example, const QString& picture_name) {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / example);
-    QCOMPARE(window_->serve_page().kind(), RunKind::sweep);  // what the document is about
+    QCOMPARE(window_->pages().serve.kind(), RunKind::sweep);  // what the document is about
     window_->show_page(Page::serve);
     press(u"Run Sweep"_s);
     QVERIFY(window_->runs().is_busy());
     QTRY_VERIFY(!window_->runs().is_busy());
     const RunPtr run = window_->runs().shown(RunKind::sweep);
     QVERIFY2(run->view.state() == RunState::done, run->view.error().c_str());
-    window_->sweep_page().show_frame();
-    QTRY_VERIFY(!window_->sweep_page().is_busy());
-    QCOMPARE(window_->sweep_page().model().rowCount(), 40);  // 8 loads of 5 lengths
-    for (const ChartLine& line : window_->sweep_page().ttft().lines()) QCOMPARE(line.origin, Origin::predicted);
-    QCOMPARE(window_->sweep_page().timeline().requests(), 6);  // of the longest prompts
-    QVERIFY2(!window_->sweep_page().verdict().isEmpty(), "no verdict on any length");
+    window_->pages().serve.sweep().show_frame();
+    QTRY_VERIFY(!window_->pages().serve.sweep().is_busy());
+    QCOMPARE(window_->pages().serve.sweep().model().rowCount(), 40);  // 8 loads of 5 lengths
+    for (const ChartLine& line : window_->pages().serve.sweep().ttft().lines())
+      QCOMPARE(line.origin, Origin::predicted);
+    QCOMPARE(window_->pages().serve.sweep().timeline().requests(), 6);  // of the longest prompts
+    QVERIFY2(!window_->pages().serve.sweep().verdict().isEmpty(), "no verdict on any length");
     station(picture_name);
   }
   // Cells that cannot be, by column, of rows whose key contains all of `parts`.
@@ -74,9 +82,9 @@ class ServeJourneyTest : public test::WindowFixture {
     simulate("paper-serve-2xh100.json", u"2xh100"_s);
 
     window_->show_page(Page::runs);
-    window_->runs_page().refresh();
-    QCOMPARE(window_->runs_page().model().rowCount(), 2);
-    window_->runs_page().table().selectAll();
+    window_->pages().runs.refresh();
+    QCOMPARE(window_->pages().runs.model().rowCount(), 2);
+    window_->pages().runs.table().selectAll();
     station(u"runs"_s);
     drag_selected_runs();
     QCOMPARE(page().runs().size(), size_t{2});
@@ -131,15 +139,15 @@ class ServeJourneyTest : public test::WindowFixture {
     QVERIFY(over_slo > 0);
     station(u"slo"_s);
 
-    for (const CompareView view : {CompareView::length, CompareView::pareto, CompareView::heat, CompareView::cost}) {
+    for (const QString& view : {u"length"_s, u"pareto"_s, u"heat"_s, u"cost"_s}) {
       page().charts().show_view(view);
-      station(u"view-%1"_s.arg(static_cast<int>(view)));
+      station(u"view-%1"_s.arg(view));
     }
     // What explains the gap between the two simulations at 4,096 tokens and 4 requests/s.
     while (page().runs().front().provenance != formats::Provenance::predicted) page().remove(0);
     page().charts().choose_cell(4096, u"4 requests/s"_s);
-    page().charts().show_view(CompareView::why);
-    WhyView& why = page().charts().why();
+    page().charts().show_view(u"why"_s);
+    WhyView& why = *page().charts().findChild<WhyView*>();
     QTRY_VERIFY2(!why.is_busy(), qPrintable(why.message()));
     QVERIFY2(why.shown().has_value(), qPrintable(why.message()));
     double at = why.shown()->from;
@@ -157,7 +165,7 @@ class ServeJourneyTest : public test::WindowFixture {
       QCOMPARE(bars.bars[i + 1].values[1] + bars.bars[i + 1].values[2], std::abs(part.delta()));
       QVERIFY(bars.bars[i + 1].text.startsWith(part.delta() >= 0 ? u'+' : u'\u2212'));
     }
-    QVERIFY(why.chart().y_span().high >= std::max(why.shown()->from, why.shown()->to));
+    QVERIFY(why.chart().axes().y().high >= std::max(why.shown()->from, why.shown()->to));
     station(u"why"_s);
 
     for (const char* extension : {"csv", "md", "tex", "png", "svg", "pdf"}) {

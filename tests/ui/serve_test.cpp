@@ -14,6 +14,15 @@
 #include <cmath>
 
 #include "tests/ui/window_fixture.h"
+#include "ui/form/experiment_panel.h"
+#include "ui/pages/runs/runs_page.h"
+#include "ui/pages/serve/serve_page.h"
+#include "ui/pages/train/train_page.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/session/run_controller.h"
+#include "ui/shell/page_stack.h"
+#include "ui/shell/window_docks.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -27,9 +36,9 @@ class ServeTest : public test::WindowFixture {
     const auto file = folder() / "sizes.json";
     test::sizing(changes).save(file);
     WindowFixture::open_window(setup(file), Page::serve);
-    window_->serve_page().show_kind(RunKind::size);
+    window_->pages().serve.show_kind(RunKind::size);
   }
-  SizePage& page() { return window_->size_page(); }
+  SizePage& page() { return window_->pages().serve.sizes(); }
   void measure_to_the_end() {
     window_->actions()[u"run.size"_s]->trigger();
     QTRY_VERIFY(!window_->runs().is_busy());
@@ -57,7 +66,7 @@ class ServeTest : public test::WindowFixture {
     for (const ChartLine& line : page().total().lines()) samples += line.raw->size();
     QCOMPARE(drawn, 2 * samples);
     for (int row = 0; row < table.rowCount(); ++row) {
-      const auto split = page().memory(table.row(row).workload).stack().at(std::log2(table.row(row).batch));
+      const auto split = page().memory(table.row(row).workload).content().stack.at(std::log2(table.row(row).batch));
       QCOMPARE(split.size(), kMemoryCategories);
       double sum = 0;
       for (size_t c = 0; c < split.size(); ++c) {
@@ -98,7 +107,7 @@ class ServeTest : public test::WindowFixture {
 
     const QString csv = page().model().csv(), seen = page().total().summary();
     window_->show_page(Page::runs);
-    window_->runs_page().refresh();
+    window_->pages().runs.refresh();
     window_->open_run(live->id);
     QCOMPARE(window_->page(), Page::serve);
     QTRY_VERIFY(window_->runs().shown(RunKind::size) != live);
@@ -134,14 +143,16 @@ class ServeTest : public test::WindowFixture {
     }
     // The charts of memory show the capacity of the target, and the adapters if they are asked for.
     Chart& memory = page().memory(Workload::rollout);
-    const auto adapters = [&memory] { return memory.stack().at(0)[static_cast<size_t>(MemoryCategory::adapters)]; };
+    const auto adapters = [&memory] {
+      return memory.content().stack.at(0)[static_cast<size_t>(MemoryCategory::adapters)];
+    };
     QVERIFY(page().memory_with_adapters().isVisible());
     QCOMPARE(adapters(), 0.0);
     QTest::mouseClick(&page().memory_with_adapters(), Qt::LeftButton, {}, QPoint(8, 8));
     QVERIFY(page().memory_with_adapters().isChecked() && adapters() > 0);
     picture(u"predicted"_s);
     // The measured run beside it: its own solid lines, on the batches of both.
-    QCOMPARE(page().beside().count(), 2);
+    QTRY_COMPARE(page().beside().count(), 2);
     page().beside().setFocus();
     QTest::keyClick(&page().beside(), Qt::Key_Down);
     QTRY_COMPARE(page().total().lines().size(), size_t{9});
@@ -178,8 +189,8 @@ class ServeTest : public test::WindowFixture {
     const auto row = store::Store(store()).find(run->id);
     QCOMPARE(row->steps_done, long{kept});
     window_->show_page(Page::runs);
-    window_->runs_page().select(run->id);
-    for (QPushButton* b : window_->runs_page().findChildren<QPushButton*>())
+    window_->pages().runs.select(run->id);
+    for (QPushButton* b : window_->pages().runs.findChildren<QPushButton*>())
       if (b->text() == u"Resume"_s) QVERIFY(!b->isEnabled());
   }
 
@@ -200,19 +211,19 @@ class ServeTest : public test::WindowFixture {
       Chart& memory = page().memory(p.workload);
       const QString brief = u"Predicted: 2000 needs %1, largest fit %2"_s.arg(
           table.index(row, SizesModel::predicted).data().toString(), QString::number(p.largest_batch));
-      QVERIFY2(memory.caption().contains(brief), qPrintable(memory.caption()));
-      QCOMPARE(memory.notes().size(), size_t{1});
-      QCOMPARE(memory.stack().origin_at(std::log2(2000)), Origin::predicted);
-      QCOMPARE(memory.stack().origin_at(0), Origin::measured);
+      QVERIFY2(memory.content().caption.contains(brief), qPrintable(memory.content().caption));
+      QCOMPARE(memory.content().notes.size(), size_t{1});
+      QCOMPARE(memory.content().stack.origin_at(std::log2(2000)), Origin::predicted);
+      QCOMPARE(memory.content().stack.origin_at(0), Origin::measured);
     }
-    QVERIFY(page().total().caption().contains(u"Predicted not to fit"_s));
-    if (table.row(5).measured) QCOMPARE(page().memory(Workload::chunked_forward).caption(), u"Every batch fits"_s);
+    QVERIFY(page().total().content().caption.contains(u"Predicted not to fit"_s));
+    if (table.row(5).measured) QCOMPARE(page().memory(Workload::chunked_forward).content().caption, u"Every batch fits"_s);
     // The same height in pixels for the same bytes.
     window_->resize(1280, 800);
     QTest::qWait(60);
     const Chart &rollout = page().memory(Workload::rollout), &forward = page().memory(Workload::forward);
-    QCOMPARE(rollout.y_span(), forward.y_span());
-    QVERIFY(page().total().notes().size() >= 2);
+    QCOMPARE(rollout.axes().y(), forward.axes().y());
+    QVERIFY(page().total().content().notes.size() >= 2);
     for (const ChartLine& line : page().total().lines()) QVERIFY(line.raw->empty() || line.raw->size() <= 2);
     check_charts_say_what_the_table_says();
   }
@@ -221,11 +232,11 @@ class ServeTest : public test::WindowFixture {
     test::add_run(store(), "training", 30, RunState::done);
     const store::RunId sized = test::add_sizing(store());
     open_window();
-    window_->runs_page().refresh();
+    window_->pages().runs.refresh();
     window_->open_run("run-1");
     QTRY_VERIFY(window_->runs().shown(RunKind::train));
     QCOMPARE(window_->page(), Page::train);
-    window_->train_page().link().set_playhead(12);
+    window_->pages().train.link().set_playhead(12);
     window_->open_run(sized);
     QTRY_VERIFY(window_->runs().shown(RunKind::size));
     QCOMPARE(window_->page(), Page::serve);
@@ -233,10 +244,10 @@ class ServeTest : public test::WindowFixture {
     QCOMPARE(page().model().rowCount(), 9);
     window_->show_page(Page::train);
     QCOMPARE(window_->runs().shown()->id, std::string("run-1"));  // log and record follow the page
-    QCOMPARE(*window_->train_page().link().playhead(), 12.0);
+    QCOMPARE(*window_->pages().train.link().playhead(), 12.0);
     window_->show_page(Page::serve);
     QCOMPARE(window_->runs().shown()->id, sized);
-    emit window_->runs_page().run_deleted(qs(sized));
+    emit window_->pages().runs.run_deleted(qs(sized));
     QVERIFY(!window_->runs().shown(RunKind::size) && window_->runs().shown(RunKind::train));
     QVERIFY(button(u"Measure"_s));
   }
@@ -273,10 +284,10 @@ class ServeTest : public test::WindowFixture {
     press(u"Copy Table"_s);
     QCOMPARE(QGuiApplication::clipboard()->text(), page().model().csv());
     press(u"Show Settings"_s);
-    QTRY_COMPARE(QApplication::focusWidget(), window_->panel().form().row("size.batches")->field()->editor());
-    window_->panel().show_command();
+    QTRY_COMPARE(QApplication::focusWidget(), window_->docks().panel.form().row("size.batches")->field()->editor());
+    window_->docks().panel.show_command();
     bool said = false;
-    for (const auto* t : window_->panel().findChildren<QPlainTextEdit*>())
+    for (const auto* t : window_->docks().panel.findChildren<QPlainTextEdit*>())
       said |= t->toPlainText().startsWith(u"meshwright size "_s);
     QVERIFY(said);
   }

@@ -16,6 +16,9 @@
 #include "core/jobs/job.h"
 #include "core/train/checkpoint.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/pages/serve/serve_page.h"
+#include "ui/session/document.h"
+#include "ui/shell/page_stack.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -24,7 +27,7 @@ namespace fs = std::filesystem;
 class ServerTest : public test::WindowFixture {
   Q_OBJECT
 
-  ServerTab& tab() { return window_->serve_page().server(); }
+  ServerTab& tab() { return window_->pages().serve.server(); }
   Playground& playground() { return tab().playground(); }
   QPushButton& button(const QString& text) { return test::button_of(tab(), text); }
   void click(const QString& text) {
@@ -43,7 +46,7 @@ class ServerTest : public test::WindowFixture {
     const fs::path file = fs::path(MW_RESOURCES) / "examples/tiny-lora.json";
     open_window(setup(file), Page::serve);
     window_->document().replace(experiment, u"test"_s);
-    window_->serve_page().show_server();
+    window_->pages().serve.show_server();
     tab().port().setValue(0);
   }
   void start_server() {
@@ -100,7 +103,7 @@ class ServerTest : public test::WindowFixture {
     const QString command = QGuiApplication::clipboard()->text();
     QVERIFY2(command.startsWith(u"curl "_s + tab().host().address()) && command.contains(u"Bearer secret"_s),
              qPrintable(command));
-    QCOMPARE(window_->serve_page().subcommand(), u"serve"_s);
+    QCOMPARE(window_->pages().serve.subcommand(), u"serve"_s);
     const int port = served_port();
     click(u"Stop Server"_s);
     QTRY_VERIFY(!tab().host().is_listening() && !tab().host().is_busy());
@@ -264,7 +267,7 @@ class ServerTest : public test::WindowFixture {
 
   void everything_has_a_name_and_is_readable_at_every_size() {
     open_tab(tiny());
-    const int least = window_->serve_page().minimumSizeHint().width();
+    const int least = window_->pages().serve.minimumSizeHint().width();
     QVERIFY2(least <= 740, qPrintable(QString::number(least)));  // beside a form of 260 in a window of 1000
     QCOMPARE(test::unnamed(*window_).join(u"; "_s), QString());
     for (const Shade shade : {Shade::light, Shade::dark})

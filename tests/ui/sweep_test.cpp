@@ -19,7 +19,12 @@
 
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/pages/compare/compare_page.h"
+#include "ui/pages/serve/serve_page.h"
 #include "ui/run_views/run_drag.h"
+#include "ui/session/document.h"
+#include "ui/session/run_controller.h"
+#include "ui/shell/page_stack.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -27,11 +32,11 @@ namespace mw::ui {
 class SweepTest : public test::WindowFixture {
   Q_OBJECT
 
-  SweepPage& page() { return window_->sweep_page(); }
+  SweepPage& page() { return window_->pages().serve.sweep(); }
   void open_sweep(const test::SweepShape& shape = {}, const std::string& name = "Simulated sweep") {
     const store::RunId run = test::add_sweep(store(), name, shape);
     open_window(setup(), Page::serve);
-    window_->serve_page().show_kind(RunKind::sweep);
+    window_->pages().serve.show_kind(RunKind::sweep);
     window_->runs().open(run);
     QTRY_VERIFY(window_->runs().shown(RunKind::sweep));
     QTRY_VERIFY(!page().is_busy());
@@ -51,8 +56,8 @@ class SweepTest : public test::WindowFixture {
     document.set_value("sweep.num_prompts", 30);
     document.save(file);
     open_window(setup(file), Page::serve);
-    window_->serve_page().show_envelope();
-    EnvelopeTab& tab = window_->serve_page().envelope();
+    window_->pages().serve.show_envelope();
+    EnvelopeTab& tab = window_->pages().serve.envelope();
     QTRY_VERIFY2(tab.note().contains(u"p99 of 30 requests has no upper bound"_s), qPrintable(tab.note()));
     QVERIFY(tab.chart().empty());
     window_->document().set("sweep.num_prompts", 400);
@@ -88,7 +93,7 @@ class SweepTest : public test::WindowFixture {
           const QString best = tab.table().model()->index(static_cast<int>(i), 1).data().toString();
           QVERIFY2(best.startsWith(qs(tab.runs()->meshes[line.points[i].best].name)), qPrintable(best));
         }
-        QCOMPARE(tab.chart().limits().size(), line.crossovers.size());
+        QCOMPARE(tab.chart().content().limits.size(), line.crossovers.size());
         QVERIFY(!tab.verdict().isEmpty());
       }
     picture(u"envelope"_s);
@@ -159,13 +164,13 @@ class SweepTest : public test::WindowFixture {
   void hovering_a_row_lights_its_length_in_all_charts() {
     open_sweep();
     emit page().table().entered(page().model().index(7, 0));
-    for (Chart* p : {&page().ttft(), &page().tpot(), &page().throughput()}) QCOMPARE(p->emphasis(), 1);
+    for (Chart* p : {&page().ttft(), &page().tpot(), &page().throughput()}) QCOMPARE(p->content().emphasis, 1);
     QCOMPARE(*page().link().cursor(), 1.0);
   }
 
   void the_row_of_settings_edits_the_document_and_says_what_is_wrong() {
     open_window(setup(), Page::serve);
-    window_->serve_page().show_kind(RunKind::sweep);
+    window_->pages().serve.show_kind(RunKind::sweep);
     auto* rates = qobject_cast<QLineEdit*>(page().form().field("sweep.request_rates")->editor());
     rates->setFocus();
     rates->clear();
@@ -212,7 +217,7 @@ class SweepTest : public test::WindowFixture {
     open_sweep({.rates = {1, 2}, .input_lens = {512}, .requests = 12});
     page().table().setCurrentIndex(page().model().index(0, 0));
     press(u"Replay\u2026"_s);
-    ReplayDialog& dialog = window_->compare_page().replay_dialog();
+    ReplayDialog& dialog = window_->pages().compare.replay_dialog();
     QVERIFY(dialog.isVisible());
     QCOMPARE(dialog.points().currentIndex(), 1);  // the point that was chosen
     QCOMPARE(dialog.points().count(), 3);
@@ -236,8 +241,8 @@ class SweepTest : public test::WindowFixture {
     QTest::mouseClick(&test::button_of(dialog, u"Replay"_s), Qt::LeftButton);
     QTRY_VERIFY(!dialog.isVisible());
     QCOMPARE(window_->page(), Page::compare);
-    QTRY_VERIFY(!window_->compare_page().is_busy());
-    const auto& runs = window_->compare_page().runs();
+    QTRY_VERIFY(!window_->pages().compare.is_busy());
+    const auto& runs = window_->pages().compare.runs();
     QCOMPARE(runs.size(), size_t{2});
     QCOMPARE(runs[0].name, std::string("Simulated sweep"));
     QVERIFY2(runs[1].name.find("2xh100") != std::string::npos, runs[1].name.c_str());
@@ -245,8 +250,8 @@ class SweepTest : public test::WindowFixture {
     QCOMPARE(runs[1].sweep->set.points.size(), size_t{2});
     // The same loads: their cells have a change.
     int beside = 0;
-    for (int r = 0; r < window_->compare_page().model().rowCount(); ++r) {
-      const auto& row = window_->compare_page().model().row(r);
+    for (int r = 0; r < window_->pages().compare.model().rowCount(); ++r) {
+      const auto& row = window_->pages().compare.model().row(r);
       beside += row.key.find("@2.median_ttft_ms") != std::string::npos && row.deltas[1].has_value();
     }
     QCOMPARE(beside, 1);
@@ -289,7 +294,7 @@ class SweepTest : public test::WindowFixture {
 
   void an_empty_page_says_what_to_press() {
     open_window(setup(), Page::serve);
-    window_->serve_page().show_kind(RunKind::sweep);
+    window_->pages().serve.show_kind(RunKind::sweep);
     QVERIFY(button(u"Run Sweep"_s) && button(u"Show Sweep Settings"_s) && button(u"Show Earlier Runs"_s));
     QCOMPARE(test::unnamed(*window_).join(u"; "_s), QString());
   }

@@ -8,6 +8,17 @@
 #include "tests/ui/page_checks.h"
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/form/experiment_panel.h"
+#include "ui/pages/compare/compare_page.h"
+#include "ui/pages/data/data_page.h"
+#include "ui/pages/design/design_page.h"
+#include "ui/pages/runs/runs_page.h"
+#include "ui/session/document.h"
+#include "ui/session/predictor.h"
+#include "ui/session/run_controller.h"
+#include "ui/shell/page_stack.h"
+#include "ui/shell/welcome.h"
+#include "ui/shell/window_docks.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -35,17 +46,17 @@ class WalkTest : public test::WindowFixture {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "paper-train-v5p-8.json");
     window_->show_page(Page::design);
     QTRY_VERIFY(window_->predictor().is_settled());
-    window_->design_page().alternatives().search();
-    QTRY_VERIFY(!window_->design_page().alternatives().is_searching());
+    window_->pages().design.alternatives().search();
+    QTRY_VERIFY(!window_->pages().design.alternatives().is_searching());
     walk(u"design"_s);
-    window_->design_page().pin();
+    window_->pages().design.pin();
     window_->document().set("mesh", Json{{"fsdp", 2}, {"tp", 2}});
     QTRY_VERIFY(window_->predictor().is_settled());
     walk(u"design, pinned"_s);
     press(u"Show Both Meshes"_s);
     walk(u"design, both meshes"_s);
     press(u"Show Both Meshes"_s);
-    window_->design_page().unpin();
+    window_->pages().design.unpin();
   }
   // Every example, alone and beside a pinned design, and every page with its form.
   void walk_examples() {
@@ -59,21 +70,21 @@ class WalkTest : public test::WindowFixture {
         checks_.check_fit(*window_->centralWidget(), u"%1, page %2"_s.arg(name).arg(static_cast<int>(page)));
       }
       window_->show_page(Page::design);
-      if (window_->design_page().plan().rowCount() == 0) continue;
-      window_->design_page().pin();
+      if (window_->pages().design.plan().rowCount() == 0) continue;
+      window_->pages().design.pin();
       if (QPushButton* both = button(u"Show Both Meshes"_s)) both->click();
-      QTabBar* tabs = window_->design_page().findChild<QTabBar*>();
+      QTabBar* tabs = window_->pages().design.findChild<QTabBar*>();
       for (int tab = 0; tab < tabs->count(); ++tab) {
         tabs->setCurrentIndex(tab);
         checks_.check_fit(*window_->centralWidget(), u"%1, both meshes, %2"_s.arg(name, tabs->tabText(tab)));
       }
-      window_->design_page().unpin();
+      window_->pages().design.unpin();
     }
   }
   void walk_data() {
     window_->document().open_example(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
     window_->show_page(Page::data);
-    QTRY_VERIFY(window_->data_page().reader().state() == DataReader::State::done);
+    QTRY_VERIFY(window_->pages().data.reader().state() == DataReader::State::done);
     walk(u"data"_s);
   }
   void walk_runs() {
@@ -85,25 +96,25 @@ class WalkTest : public test::WindowFixture {
     open(sweeps_.back());
     walk(u"serve"_s);
     window_->show_page(Page::runs);
-    window_->runs_page().select(run_);
+    window_->pages().runs.select(run_);
     walk(u"runs"_s);
   }
   void walk_comparison() {
     for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(MW_RESOURCES) / "results"))
-      window_->compare_page().add_file(entry.path());
+      window_->pages().compare.add_file(entry.path());
     for (const store::RunId& run : {sweeps_[0], sweeps_[1], sizing_, run_, mesh_run_})
-      window_->compare_page().add_run(run);
+      window_->pages().compare.add_run(run);
     window_->show_page(Page::compare);
-    QTRY_VERIFY(!window_->compare_page().is_busy());
+    QTRY_VERIFY(!window_->pages().compare.is_busy());
     walk(u"compare"_s);
-    window_->compare_page().clear();
+    window_->pages().compare.clear();
     walk(u"compare, empty"_s);
   }
   void walk_shell() {
     window_->show_page(Page::train);
     window_->document().set("lora.rank", 0);
     window_->document().set("train.learning_rate", "fast");
-    window_->raise_panel(u"problems"_s);
+    window_->docks().raise(u"problems"_s);
     QTest::qWait(200);
     checks_.walk(*window_, u"shell with errors"_s);
     window_->document().undo_stack().undo();
@@ -111,9 +122,9 @@ class WalkTest : public test::WindowFixture {
     window_->welcome().open();
     checks_.walk(window_->welcome(), u"welcome"_s);
     window_->welcome().hide();
-    window_->set_panel_state(PanelState::folded);
-    checks_.walk(window_->panel(), u"folded form"_s);
-    window_->set_panel_state(PanelState::open);
+    window_->docks().set_panel_state(PanelState::folded);
+    checks_.walk(window_->docks().panel, u"folded form"_s);
+    window_->docks().set_panel_state(PanelState::open);
   }
 
   test::PageChecks checks_;
@@ -147,14 +158,14 @@ class WalkTest : public test::WindowFixture {
   void tab_reaches_every_control_of_every_page_and_shows_the_focus() {
     fill_store();
     open_window(setup(std::filesystem::path(MW_RESOURCES) / "examples" / "tiny-lora.json"), Page::data);
-    QTRY_VERIFY(window_->data_page().reader().state() == DataReader::State::done);
-    window_->compare_page().add_run(run_);
+    QTRY_VERIFY(window_->pages().data.reader().state() == DataReader::State::done);
+    window_->pages().compare.add_run(run_);
     for (const store::RunId& run : {run_, mesh_run_, sweeps_.back()}) {
       open(run);
       checks_.walk_by_tab(*window_, u"run %1"_s.arg(qs(run)));
     }
     for (const QString& panel : {u"log"_s, u"problems"_s}) {
-      window_->raise_panel(panel);
+      window_->docks().raise(panel);
       for (size_t page = 0; page < kPages; ++page) {
         window_->show_page(static_cast<Page>(page));
         QTest::qWait(50);

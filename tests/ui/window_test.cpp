@@ -20,10 +20,30 @@
 
 #include "core/base/files.h"
 #include "core/engine/kernels/kernel_choice.h"
+#include "core/jobs/job.h"
 #include "core/train/checkpoint.h"
 #include "tests/cli/project.h"
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"
+#include "ui/form/experiment_panel.h"
+#include "ui/pages/compare/compare_page.h"
+#include "ui/pages/runs/runs_page.h"
+#include "ui/pages/train/train_page.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/session/predictor.h"
+#include "ui/session/run_controller.h"
+#include "ui/shell/app.h"
+#include "ui/shell/bottom_docks.h"
+#include "ui/shell/bottom_panels.h"
+#include "ui/shell/command_palette.h"
+#include "ui/shell/drop_target.h"
+#include "ui/shell/page_stack.h"
+#include "ui/shell/problems_model.h"
+#include "ui/shell/problems_panel.h"
+#include "ui/shell/status_strip.h"
+#include "ui/shell/welcome.h"
+#include "ui/shell/window_docks.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -58,10 +78,10 @@ class WindowTest : public test::WindowFixture {
     window.show_page(Page::runs);
     QCOMPARE(test::unnamed(window).join(u"; "_s), QString());
     for (const auto& id : {u"log"_s, u"jobs"_s, u"problems"_s}) {
-      window.raise_panel(id);
+      window.docks().raise(id);
       QCOMPARE(test::unnamed(window).join(u"; "_s), QString());
     }
-    window.panel().show_json();
+    window.docks().panel.show_json();
     QCOMPARE(test::unnamed(window).join(u"; "_s), QString());
   }
 
@@ -87,19 +107,19 @@ class WindowTest : public test::WindowFixture {
     window.document().set("lora.rank", 99);
     window.runs().open("run-1");
     QTRY_VERIFY(window.runs().shown());
-    TrainPage& page = window.train_page();
+    TrainPage& page = window.pages().train;
     QTRY_VERIFY(!page.loss().empty());
     QCOMPARE(page.loss().lines().size(), size_t{2});
     QVERIFY(page.memory().summary().contains(u"weights 40.0 MiB"_s));
-    QCOMPARE(page.samples().rowCount(), 3);
-    QCOMPARE(page.samples().step_of(0), 60);  // the newest first
+    QCOMPARE(page.samples().rows().rowCount(), 3);
+    QCOMPARE(page.samples().rows().step_of(0), 60);  // the newest first
     QCOMPARE(page.findChild<QTabWidget*>()->tabText(0), u"Samples (3)"_s);
     // The record says rank 8, whatever the form says now.
     bool rank = false;
     for (QTreeWidgetItem* i : page.record().findItems(u"Rank"_s, Qt::MatchExactly | Qt::MatchRecursive))
       rank |= i->text(1) == u"8"_s;
     QVERIFY(rank);
-    QVERIFY(window.log().toPlainText().contains(u"60 rows"_s));
+    QVERIFY(window.docks().log.toPlainText().contains(u"60 rows"_s));
   }
 
   void clone_puts_the_runs_experiment_into_the_form_as_a_document_of_its_own() {
@@ -107,6 +127,7 @@ class WindowTest : public test::WindowFixture {
     MainWindow window(setup());
     show(window);
     window.clone_run("run-1");
+    QTRY_VERIFY(!window.runs().store().is_busy());
     QCOMPARE(window.document().experiment().value("lora.rank").get<long long>(), 8);
     QVERIFY(window.document().file().empty() && !window.document().is_dirty());
     QVERIFY(!window.document().undo_stack().canUndo());
@@ -121,7 +142,7 @@ class WindowTest : public test::WindowFixture {
     QVERIFY(window.palette_box().shown() >= 1);
     QTest::keyClick(&window.palette_box().line(), Qt::Key_Return);
     QVERIFY(!window.palette_box().isVisible());
-    QVERIFY(window.runs_page().isVisible());
+    QVERIFY(window.pages().runs.isVisible());
   }
 
   void the_palette_puts_exact_names_first_and_moves_by_pages() {
@@ -173,22 +194,22 @@ class WindowTest : public test::WindowFixture {
       MainWindow window(setup());
       show(window);
       window.show_page(Page::runs);
-      QCOMPARE(window.panel().state(), PanelState::folded);
+      QCOMPARE(window.docks().panel.state(), PanelState::folded);
       window.show_page(Page::train);
-      QCOMPARE(window.panel().state(), PanelState::open);
+      QCOMPARE(window.docks().panel.state(), PanelState::open);
       QTest::keyClick(&window, Qt::Key_0, Qt::AltModifier);
-      QCOMPARE(window.panel().state(), PanelState::folded);
+      QCOMPARE(window.docks().panel.state(), PanelState::folded);
       window.show_page(Page::data);
-      QCOMPARE(window.panel().state(), PanelState::open);
+      QCOMPARE(window.docks().panel.state(), PanelState::open);
       window.close();
     }
     MainWindow window(setup());
     show(window);
-    QCOMPARE(window.panel().state(), PanelState::open);
+    QCOMPARE(window.docks().panel.state(), PanelState::open);
     window.show_page(Page::train);
-    QCOMPARE(window.panel().state(), PanelState::folded);
+    QCOMPARE(window.docks().panel.state(), PanelState::folded);
     window.show_setting("lora.rank");
-    QCOMPARE(window.panel().state(), PanelState::open);
+    QCOMPARE(window.docks().panel.state(), PanelState::open);
   }
 
   void the_first_start_offers_three_jobs_until_it_is_told_not_to() {
@@ -223,17 +244,17 @@ class WindowTest : public test::WindowFixture {
       show(window);
       window.open_run(run);
       QTRY_VERIFY(window.runs().shown());
-      window.compare_page().add_run(run);
-      QTRY_COMPARE(window.compare_page().runs().size(), size_t{1});
-      window.panel().show_json();
+      window.pages().compare.add_run(run);
+      QTRY_COMPARE(window.pages().compare.runs().size(), size_t{1});
+      window.docks().panel.show_json();
       window.close();
     }
     MainWindow window(setup());
     show(window);
     window.begin(Start::open);
     QTRY_VERIFY(window.runs().shown() && window.runs().shown()->id == run);
-    QTRY_COMPARE(window.compare_page().runs().size(), size_t{1});
-    QCOMPARE(window.panel().tab(), 1);
+    QTRY_COMPARE(window.pages().compare.runs().size(), size_t{1});
+    QCOMPARE(window.docks().panel.tab(), 1);
   }
 
   void the_tray_with_files_and_shipped_results_is_opened_again() {
@@ -250,7 +271,7 @@ class WindowTest : public test::WindowFixture {
     {
       MainWindow window(setup());
       show(window);
-      ComparePage& page = window.compare_page();
+      ComparePage& page = window.pages().compare;
       for (const fs::path& file : {mine, shipped}) {
         page.add_file(file);
         QTRY_VERIFY(!page.is_busy());
@@ -269,7 +290,7 @@ class WindowTest : public test::WindowFixture {
       MainWindow window(setup());
       show(window);
       window.begin(Start::open);
-      ComparePage& page = window.compare_page();
+      ComparePage& page = window.pages().compare;
       QTRY_VERIFY(!page.is_busy() && page.runs().size() == names.size());
       QCOMPARE(names_of(page), names);
       QVERIFY(!window.findChild<QFrame*>(u"toast"_s));
@@ -283,11 +304,11 @@ class WindowTest : public test::WindowFixture {
     MainWindow window(setup());
     show(window);
     window.begin(Start::open);
-    auto* toast = window.findChild<QFrame*>(u"toast"_s);
-    QVERIFY(toast);
+    QFrame* toast = nullptr;
+    QTRY_VERIFY((toast = window.findChild<QFrame*>(u"toast"_s)));
     QVERIFY(test::shows_text(*toast, u"mine.json"_s) && test::shows_text(*toast, qs(run)));
-    QTRY_VERIFY(!window.compare_page().is_busy());
-    QVERIFY(!window.compare_page().runs().empty());
+    QTRY_VERIFY(!window.pages().compare.is_busy());
+    QVERIFY(!window.pages().compare.runs().empty());
     // A toast stays above the lower edge when the window changes its size.
     const int below = window.height() - toast->geometry().bottom();
     window.resize(1400, 900);
@@ -301,12 +322,12 @@ class WindowTest : public test::WindowFixture {
     MainWindow window(setup());
     show(window);
     window.begin(Start::open);
-    window.open_dropped(folder() / "mine.json");
+    window.drops().open(folder() / "mine.json");
     QCOMPARE(window.document().experiment().value("lora.rank").get<long long>(), 5);
-    window.open_dropped(MW_RESOURCES "/results/paper-2605.25645.json");
+    window.drops().open(MW_RESOURCES "/results/paper-2605.25645.json");
     QCOMPARE(window.page(), Page::compare);
-    QTRY_VERIFY(!window.compare_page().runs().empty());
-    window.open_dropped(store::Store(store()).run_folder(run));
+    QTRY_VERIFY(!window.pages().compare.runs().empty());
+    window.drops().open(store::Store(store()).run_folder(run));
     QCOMPARE(window.page(), Page::train);
     QTRY_VERIFY(window.runs().shown() && window.runs().shown()->id == run);
   }
@@ -348,8 +369,8 @@ class WindowTest : public test::WindowFixture {
     MainWindow window(s);
     show(window);
     QVERIFY(window.problems().count(Severity::error) >= 1);
-    QCOMPARE(window.bottom().state(), DockState::expanded);
-    QTRY_VERIFY(window.problems_panel().height() > 60);
+    QCOMPARE(window.docks().bottom->state(), DockState::expanded);
+    QTRY_VERIFY(window.docks().problems.height() > 60);
     QVERIFY(!QApplication::activeModalWidget());
   }
 
@@ -358,43 +379,43 @@ class WindowTest : public test::WindowFixture {
     {
       MainWindow window(setup());
       show(window);
-      QCOMPARE(window.bottom().state(), DockState::collapsed);
-      folded = window.train_page().height();
+      QCOMPARE(window.docks().bottom->state(), DockState::collapsed);
+      folded = window.pages().train.height();
       click_tab(window, u"Problems"_s);  // in front: opens, folds
-      QTRY_VERIFY(window.problems_panel().height() > 60);
-      open = window.train_page().height();
+      QTRY_VERIFY(window.docks().problems.height() > 60);
+      open = window.pages().train.height();
       QVERIFY2(open < folded - 60, qPrintable(QString::number(folded - open)));
-      QVERIFY(window.problems_panel().table().isEnabled());
+      QVERIFY(window.docks().problems.table().isEnabled());
       click_tab(window, u"Problems"_s);
-      QTRY_COMPARE(window.train_page().height(), folded);
-      QVERIFY(!window.problems_panel().table().isEnabled());  // Tab does not go there
+      QTRY_COMPARE(window.pages().train.height(), folded);
+      QVERIFY(!window.docks().problems.table().isEnabled());  // Tab does not go there
       click_tab(window, u"Log"_s);                            // another: opens with it
-      QTRY_VERIFY(window.log().height() > 60);
-      QVERIFY(!window.log().visibleRegion().isEmpty());
-      QCOMPARE(window.train_page().height(), open);
+      QTRY_VERIFY(window.docks().log.height() > 60);
+      QVERIFY(!window.docks().log.visibleRegion().isEmpty());
+      QCOMPARE(window.pages().train.height(), open);
       click_tab(window, u"Jobs"_s);  // open already
-      QCOMPARE(window.bottom().state(), DockState::expanded);
-      window.bottom().set(DockState::collapsed);
-      window.bottom().restore(DockState::expanded, window.bottom().height() + 100);
-      QTRY_COMPARE(window.train_page().height(), open - 100);
+      QCOMPARE(window.docks().bottom->state(), DockState::expanded);
+      window.docks().bottom->set(DockState::collapsed);
+      window.docks().bottom->restore(DockState::expanded, window.docks().bottom->height() + 100);
+      QTRY_COMPARE(window.pages().train.height(), open - 100);
       QTest::keyClick(&window, Qt::Key_J, Qt::ControlModifier);
-      QTRY_COMPARE(window.train_page().height(), folded);
+      QTRY_COMPARE(window.pages().train.height(), folded);
       window.close();
     }
     MainWindow window(setup());
     show(window);
-    QTRY_COMPARE(window.train_page().height(), folded);
+    QTRY_COMPARE(window.pages().train.height(), folded);
     window.document().set("lora.rank", 0);
     QTRY_VERIFY(window.problems().count(Severity::error) > 0);
-    QCOMPARE(window.bottom().state(), DockState::collapsed);  // the user folded it: problems move nothing
+    QCOMPARE(window.docks().bottom->state(), DockState::collapsed);  // the user folded it: problems move nothing
     QTest::keyClick(&window, Qt::Key_J, Qt::ControlModifier);
-    QTRY_COMPARE(window.train_page().height(), open - 100);
+    QTRY_COMPARE(window.pages().train.height(), open - 100);
     window.document().undo_stack().undo();
     window.close();
     MainWindow again(setup());
     show(again);
-    QCOMPARE(again.bottom().state(), DockState::expanded);
-    QTRY_COMPARE(again.train_page().height(), open - 100);
+    QCOMPARE(again.docks().bottom->state(), DockState::expanded);
+    QTRY_COMPARE(again.pages().train.height(), open - 100);
   }
 
   void the_tab_of_problems_counts_and_marks_them() {
@@ -405,11 +426,11 @@ class WindowTest : public test::WindowFixture {
     QTRY_VERIFY(tab_of(window, u"Problems (1)"_s).second >= 0);
     const auto [bar, tab] = tab_of(window, u"Problems (1)"_s);
     QVERIFY(!bar->tabIcon(tab).isNull());
-    QCOMPARE(window.bottom().state(), DockState::expanded);  // the first ones say where they are
+    QCOMPARE(window.docks().bottom->state(), DockState::expanded);  // the first ones say where they are
     window.document().undo_stack().undo();
     QTRY_VERIFY(tab_of(window, u"Problems"_s).second >= 0);
     QVERIFY(bar->tabIcon(tab).isNull());
-    QTRY_COMPARE(window.bottom().state(), DockState::collapsed);  // nothing is left
+    QTRY_COMPARE(window.docks().bottom->state(), DockState::collapsed);  // nothing is left
   }
 
   void unsaved_edits_theme_and_layout_come_back() {
@@ -445,7 +466,7 @@ class WindowTest : public test::WindowFixture {
     MainWindow window(setup());
     show(window);
     window.show_page(Page::runs);
-    RunsModel& model = window.runs_page().model();
+    RunsModel& model = window.pages().runs.model();
     const auto state_of = [&](const store::RunId& run) {
       return model.index(model.row_of(run), RunsModel::state).data().toString();
     };
@@ -459,7 +480,8 @@ class WindowTest : public test::WindowFixture {
     QTRY_VERIFY(window.runs().shown());
     QCOMPARE(window.runs().shown()->view.error(), std::string(store::kInterrupted));
     bool said = false;
-    for (QLabel* l : window.train_page().header().findChildren<QLabel*>()) said |= l->text().endsWith(u"Interrupted"_s);
+    for (QLabel* l : window.pages().train.header().findChildren<QLabel*>())
+      said |= l->text().endsWith(u"Interrupted"_s);
     QVERIFY(said);
   }
 
@@ -551,7 +573,7 @@ class WindowTest : public test::WindowFixture {
     MainWindow window({project.experiment, project.runs, MW_RESOURCES, folder() / "state"});
     show(window);
     window.actions()[u"run.tune"_s]->trigger();
-    TuneDialog& tune = window.train_page().tune_dialog();
+    TuneDialog& tune = window.pages().train.dialogs().tune;
     QVERIFY(tune.isVisible());
     QCOMPARE(test::unnamed(tune).join(u"; "_s), QString());
     QPushButton& start = test::button_of(tune, u"Start"_s);
@@ -609,7 +631,7 @@ class WindowTest : public test::WindowFixture {
       return all;
     };
     QLabel* rank = nullptr;
-    for (QLabel* l : window.panel().form().row("lora.rank")->findChildren<QLabel*>())
+    for (QLabel* l : window.docks().panel.form().row("lora.rank")->findChildren<QLabel*>())
       if (l->text() == u"Rank"_s) rank = l;
     QVERIFY(rank);
     QCOMPARE(rank->font().weight(), QFont::DemiBold);

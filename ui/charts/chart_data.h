@@ -6,6 +6,7 @@
 #include <QString>
 #include <functional>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "core/views/series.h"
@@ -88,6 +89,33 @@ struct LevelLine {  // a horizontal line (capacity, prediction) or a vertical li
   Origin origin = Origin::measured;
   QString text{};  // instead of the value
   bool operator==(const LevelLine&) const = default;
+};
+
+struct ChartOptions {
+  QString title{}, unit{};  // the unit is shown beside the title
+  Quantity quantity = Quantity::plain;
+  QString empty{};           // shown while there is no data
+  bool jump_to_now = false;  // has the "Jump to Now" button
+  bool from_zero = false;    // the y axis starts at zero
+  bool rows = false;         // horizontal bars: set_bars() is its data, and the link belongs to this chart alone
+};
+
+// What a chart shows.
+struct ChartContent {
+  ChartOptions options{};
+  std::vector<ChartLine> lines{};
+  ChartStack stack{};
+  ChartBars bars{};
+  std::vector<LevelLine> levels{};  // across the values
+  std::vector<LevelLine> limits{};  // vertical lines
+  std::vector<ChartNote> notes{};
+  QString caption{};           // of the notes
+  std::set<QString> hidden{};  // names of lines and layers
+  int emphasis = -1;           // the group that is not faded; -1: all
+  Scale scale = Scale::linear;
+  bool empty() const;
+  bool is_hidden(const QString& name) const { return hidden.contains(name); }
+  QColor color_of(const ChartLine& line) const;  // faded if another group is emphasised
 };
 
 }  // namespace mw::ui

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Chart::items() makes the content of a chart's picture from its lines and layers in the visible range, with at most
+// chart_items() makes the content of a chart's picture from its lines and layers in the visible range, with at most
 // about two points per pixel. Dense lines have a one-pixel pen, because wide antialiased ones take twenty times as
 // long.
 #include <algorithm>
 #include <cmath>
 
-#include "ui/charts/chart.h"
+#include "ui/charts/chart_paint.h"
 #include "ui/charts/chart_strokes.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -13,7 +13,7 @@
 namespace mw::ui {
 namespace {
 
-constexpr double kTickWidth = 78, kTickHeight = 30;  // pixels per label of an axis
+constexpr double kTickWidth = 78;  // pixels per label of the x axis
 
 QPen level_pen(const LevelLine& level) {
   return QPen(level.color, 1.4, pen_style(level.origin));
@@ -52,97 +52,45 @@ QList<QPointF> points_of(const std::vector<views::Point>& points) {
   return out;
 }
 
-}  // namespace
-
-SceneItems Chart::items(const QRectF& area) const {
-  SceneItems out;
-  if (options_.rows) {
-    add_row_axes(area, out);
-    if (stack_.sample) add_bars(area, out);
-    for (const LevelLine& level : levels_)
-      if (level.value <= y_.high)
-        out.lines.push_back({{{level.value, out.y.range.low}, {level.value, out.y.range.high}}, level_pen(level)});
-    return out;
-  }
-  add_axes(area, out);
-  if (stack_.sample && stack_.shape == Shape::areas) add_stack(area, out);
-  if (stack_.sample && stack_.shape == Shape::bars) add_bars(area, out);
-  for (const ChartLine& line : lines_)
-    if (line.low && line.high && !hidden(line.name)) add_interval(line, out);
-  for (const ChartLine& line : lines_)
-    if (line.raw && line.smooth && !hidden(line.name)) add_raw(area, line, out);
-  for (const ChartLine& line : lines_)
-    if (line.raw && !hidden(line.name)) add_line(area, line, out);
-  for (const ChartLine& line : lines_)
-    if (line.raw && !hidden(line.name)) add_marks(area, line, out);
-  const Span x = link_.range();
-  for (const LevelLine& level : levels_)
-    if (level.value <= y_.high) out.lines.push_back({{{x.low, level.value}, {x.high, level.value}}, level_pen(level)});
-  for (const LevelLine& limit : limits_)
-    if (limit.value >= x.low && limit.value <= x.high)
-      out.lines.push_back({{{limit.value, y_.low}, {limit.value, y_.high}}, level_pen(limit)});
-  for (SceneArea& each : out.areas) map_y(each.upper), map_y(each.lower);
-  for (SceneLine& each : out.lines) map_y(each.points);
-  for (SceneMarks& each : out.marks) map_y(each.points);
-  return out;
+void map_y(const ChartAxes& axes, QList<QPointF>& points) {
+  for (QPointF& point : points) point.setY(axes.axis_y(point.y()));
 }
 
-// Logarithms are shown on a linear axis: QLogValueAxis has labels at whole powers of ten only, hence none between 2 and
-// 4. Values far outside are clamped, because painters overflow.
-double Chart::axis_y(double y) const {
-  if (std::isnan(y)) return y;  // a gap
-  const bool logarithmic = is_logarithmic();
-  const Span axis = logarithmic ? Span{std::log10(y_.low), std::log10(y_.high)} : y_;
-  const double at = !logarithmic ? y : y > 0 ? std::log10(y) : axis.low - 0.1 * axis.size();
-  return std::clamp(at, axis.low - 4 * axis.size(), axis.high + 4 * axis.size());
+// `pixel`: the width of a pixel on the x axis.
+Span bar_span(const ChartAxes& axes, double x, double pixel) {
+  if (axes.content.stack.bar_width > 0) return {x, x + std::max(axes.content.stack.bar_width - pixel, pixel)};
+  double gap = axes.link.range().size();
+  for (size_t i = 1; i < axes.link.stops().size(); ++i)
+    gap = std::min(gap, axes.link.stops()[i].value - axes.link.stops()[i - 1].value);
+  const double width = std::clamp(gap * (axes.content.options.rows ? 0.74 : 0.62), 3 * pixel,
+                                  (axes.content.options.rows ? 22 : 42) * pixel);
+  return {x - width / 2, x + width / 2};
 }
 
-void Chart::map_y(QList<QPointF>& points) const {
-  for (QPointF& point : points) point.setY(axis_y(point.y()));
-}
-
-void Chart::add_axes(const QRectF& area, SceneItems& out) const {
-  const Span x = link_.range();
+void add_axes(const ChartAxes& axes, const QRectF& area, SceneItems& out) {
+  const Span x = axes.link.range();
   const auto outside = [](Span range) {
     return [range](const Tick& tick) { return tick.value < range.low || tick.value > range.high; };
   };
-  const double air = kAir * x.size() / area.width();
-  out.x = {{x.low - air, x.high + air}, link_.stops()};
+  const double air = ChartAxes::kAir * x.size() / area.width();
+  out.x = {{x.low - air, x.high + air}, axes.link.stops()};
   if (out.x.ticks.empty())
-    out.x.ticks = ticks(x, std::max(2, static_cast<int>(area.width() / kTickWidth)), link_.x_quantity(), Scale::linear);
+    out.x.ticks =
+        ticks(x, std::max(2, static_cast<int>(area.width() / kTickWidth)), axes.link.x_quantity(), Scale::linear);
   std::erase_if(out.x.ticks, outside(x));
-  blank_crowded_labels(out.x.ticks, width(), [&](double value) { return to_x(area, value); });
-  out.y = {{axis_y(y_.low), axis_y(y_.high)}, y_ticks(area)};
-  std::erase_if(out.y.ticks, outside(y_));
-  for (Tick& tick : out.y.ticks) tick.value = axis_y(tick.value);
-  if (height() < kTitledHeight) return;
-  out.x.title = capitalized(link_.x_name());
-  out.y.title = y_title(area.height());
-}
-
-// The longest of its forms that fits along the axis, because Qt Charts would elide it. The ticks of times and bytes
-// have units, and what is behind a comma says how the values were taken.
-QString Chart::y_title(double room) const {
-  const QString unit = options_.quantity == Quantity::plain ? options_.unit.section(u", "_s, 0, 0) : QString();
-  const QString last = options_.title.section(u' ', -1);
-  const QFontMetricsF metrics(small_font());
-  for (const QString& form : {unit, options_.title, unit.section(u' ', 0, 0), capitalized(last)})
-    if (!form.isEmpty() && metrics.horizontalAdvance(form) <= room) return form;
-  return {};
-}
-
-std::vector<Tick> Chart::y_ticks(const QRectF& area) const {
-  return ticks(y_, std::max(2, static_cast<int>(area.height() / kTickHeight)), options_.quantity, scale_);
-}
-
-QColor Chart::color_of(const ChartLine& line) const {
-  return emphasis_ < 0 || line.group == emphasis_ ? line.color : faded(line.color, 0.22);
+  blank_crowded_labels(out.x.ticks, axes.size.width(), [&](double value) { return axes.to_x(area, value); });
+  out.y = {{axes.axis_y(axes.y().low), axes.axis_y(axes.y().high)}, axes.y_ticks(area)};
+  std::erase_if(out.y.ticks, outside(axes.y()));
+  for (Tick& tick : out.y.ticks) tick.value = axes.axis_y(tick.value);
+  if (axes.size.height() < kTitledHeight) return;
+  out.x.title = capitalized(axes.link.x_name());
+  out.y.title = axes.y_title(area.height());
 }
 
 // The samples behind a smoothed line.
-void Chart::add_raw(const QRectF& area, const ChartLine& line, SceneItems& out) const {
+void add_raw(const ChartAxes& axes, const QRectF& area, const ChartLine& line, SceneItems& out) {
   const views::Series& raw = *line.raw;
-  const Span x = link_.range();
+  const Span x = axes.link.range();
   const int columns = static_cast<int>(area.width());
   const auto [begin, end] = raw.window(x.low, x.high);
   const double alpha = theme().shade == Shade::dark ? 0.30 : 0.26;
@@ -152,7 +100,7 @@ void Chart::add_raw(const QRectF& area, const ChartLine& line, SceneItems& out) 
     out.areas.push_back(envelope(raw, x, columns, faded(line.color, alpha)));
 }
 
-void Chart::add_interval(const ChartLine& line, SceneItems& out) const {
+void add_interval(const ChartAxes& axes, const ChartLine& line, SceneItems& out) {
   SceneArea band;
   for (size_t i = 0; i < line.high->size() && i < line.low->size(); ++i) {
     const views::Point top = (*line.high)[i], bottom = (*line.low)[i];
@@ -160,32 +108,32 @@ void Chart::add_interval(const ChartLine& line, SceneItems& out) const {
     band.upper << QPointF(top.x, top.y);
     band.lower << QPointF(bottom.x, bottom.y);
   }
-  const double alpha = (theme().shade == Shade::dark ? 0.20 : 0.15) * color_of(line).alphaF();
+  const double alpha = (theme().shade == Shade::dark ? 0.20 : 0.15) * axes.content.color_of(line).alphaF();
   if (band.upper.size() == 1)  // a whisker
     return out.lines.push_back({{band.upper.front(), band.lower.front()}, QPen(faded(line.color, alpha * 3), 3)});
   band.brush = faded(line.color, alpha);
   out.areas.push_back(std::move(band));
 }
 
-void Chart::add_line(const QRectF& area, const ChartLine& line, SceneItems& out) const {
+void add_line(const ChartAxes& axes, const QRectF& area, const ChartLine& line, SceneItems& out) {
   const views::Series& series = line.smooth ? *line.smooth : *line.raw;
-  const Span x = link_.range();
+  const Span x = axes.link.range();
   const int columns = std::max(2, static_cast<int>(area.width()) / (line.smooth ? 3 : 2));
   QList<QPointF> points = points_of(line.path.empty() ? series.decimate(x.low, x.high, columns) : line.path);
   // Noisy lines are thin, smooth ones may be bold.
   const bool dense = !line.smooth && static_cast<double>(points.size()) > area.width();
   // Round caps would close the gaps of dots and dashes.
   const Qt::PenCapStyle cap = line.origin == Origin::measured ? Qt::RoundCap : Qt::FlatCap;
-  const QPen pen(color_of(line), dense || line.origin == Origin::requested ? 1.0 : 1.7, pen_style(line.origin), cap,
-                 Qt::RoundJoin);
+  const QPen pen(axes.content.color_of(line), dense || line.origin == Origin::requested ? 1.0 : 1.7,
+                 pen_style(line.origin), cap, Qt::RoundJoin);
   out.lines.push_back({std::move(points), pen});
 }
 
-void Chart::add_marks(const QRectF& area, const ChartLine& line, SceneItems& out) const {
+void add_marks(const ChartAxes& axes, const QRectF& area, const ChartLine& line, SceneItems& out) {
   const views::Series& series = line.smooth ? *line.smooth : *line.raw;
   if (line.marks == Marks::none && series.size() != 1) return;  // a single sample is drawn as a mark
-  const auto [begin, end] = series.window(link_.range().low, link_.range().high);
-  SceneMarks marks{.shape = line.marks, .color = color_of(line)};
+  const auto [begin, end] = series.window(axes.link.range().low, axes.link.range().high);
+  SceneMarks marks{.shape = line.marks, .color = axes.content.color_of(line)};
   bool has_line = false;
   for (size_t i = begin; i < end; ++i) {
     if (!std::isfinite(series[i].y)) continue;
@@ -196,14 +144,15 @@ void Chart::add_marks(const QRectF& area, const ChartLine& line, SceneItems& out
   out.marks.push_back(std::move(marks));
 }
 
-void Chart::add_stack(const QRectF& area, SceneItems& out) const {
-  const Span x = link_.range();
-  const Stack stack = stack_.sample(x.low, x.high, std::max(2, static_cast<int>(area.width()) / 2));
+void add_stack(const ChartAxes& axes, const QRectF& area, SceneItems& out) {
+  const Span x = axes.link.range();
+  const Stack stack = axes.content.stack.sample(x.low, x.high, std::max(2, static_cast<int>(area.width()) / 2));
   std::vector<double> floor(stack.x.size(), 0.0);
   for (size_t layer = 0; layer < stack.values.size(); ++layer) {
-    const auto& [name, color] = stack_.layers[layer];
+    const auto& [name, color] = axes.content.stack.layers[layer];
     const std::vector<double>& values = stack.values[layer];
-    if (hidden(name) || std::none_of(values.begin(), values.end(), [](double v) { return v > 0; })) continue;
+    if (axes.content.is_hidden(name) || std::none_of(values.begin(), values.end(), [](double v) { return v > 0; }))
+      continue;
     SceneArea filled{.brush = mix(theme().panel, color, 0.88)};
     for (size_t i = 0; i < stack.x.size(); ++i) {
       filled.lower << QPointF(stack.x[i], floor[i]);
@@ -216,23 +165,26 @@ void Chart::add_stack(const QRectF& area, SceneItems& out) const {
 
 // The bars of a layer are one area that has no height between them: QBarSeries has its bars at whole numbers only. The
 // fill of predicted ones is hatched. Rows have the axes swapped and go down.
-void Chart::add_bars(const QRectF& area, SceneItems& out) const {
-  const Stack stack = stack_.sample(link_.range().low, link_.range().high, std::max(2, static_cast<int>(area.width())));
-  const double pixel = link_.range().size() / (options_.rows ? area.height() : area.width());
-  const auto corner = [this](double x, double y) { return options_.rows ? QPointF(y, -x) : QPointF(x, y); };
-  const double solid = bars_.is_outdated ? 0.35 : 0.88, light = bars_.is_outdated ? 0.1 : 0.25;
+void add_bars(const ChartAxes& axes, const QRectF& area, SceneItems& out) {
+  const Stack stack = axes.content.stack.sample(axes.link.range().low, axes.link.range().high,
+                                                std::max(2, static_cast<int>(area.width())));
+  const double pixel = axes.link.range().size() / (axes.content.options.rows ? area.height() : area.width());
+  const auto corner = [&axes](double x, double y) {
+    return axes.content.options.rows ? QPointF(y, -x) : QPointF(x, y);
+  };
+  const double solid = axes.content.bars.is_outdated ? 0.35 : 0.88, light = axes.content.bars.is_outdated ? 0.1 : 0.25;
   std::vector<double> floor = stack.start;
   floor.resize(stack.x.size());
   for (size_t layer = 0; layer < stack.values.size(); ++layer) {
-    const auto& [name, color] = stack_.layers[layer];
-    if (hidden(name)) continue;
+    const auto& [name, color] = axes.content.stack.layers[layer];
+    if (axes.content.is_hidden(name)) continue;
     SceneArea measured{.brush = mix(theme().panel, color, solid)}, predicted{.brush = mix(theme().panel, color, light)};
     for (size_t i = 0; i < stack.x.size(); ++i) {
       const double value = stack.values[layer][i];
       if (value <= 0) continue;
-      const Span bar = bar_span(stack.x[i], pixel);
-      SceneArea& bars = stack_.origin_at(stack.x[i]) == Origin::measured ? measured : predicted;
-      const double top = floor[i] + value, ground = y_.low;
+      const Span bar = bar_span(axes, stack.x[i], pixel);
+      SceneArea& bars = axes.content.stack.origin_at(stack.x[i]) == Origin::measured ? measured : predicted;
+      const double top = floor[i] + value, ground = axes.y().low;
       bars.upper << corner(bar.low, ground) << corner(bar.low, top) << corner(bar.high, top)
                  << corner(bar.high, ground);
       bars.lower << corner(bar.low, ground) << corner(bar.low, floor[i]) << corner(bar.high, floor[i])
@@ -242,22 +194,48 @@ void Chart::add_bars(const QRectF& area, SceneItems& out) const {
     for (SceneArea* bars : {&measured, &predicted})
       if (!bars->upper.empty()) out.areas.push_back(*bars);
     if (predicted.upper.empty()) continue;
-    predicted.brush = QBrush(bars_.is_outdated ? mix(theme().panel, color, 0.4) : color, Qt::BDiagPattern);
+    predicted.brush = QBrush(axes.content.bars.is_outdated ? mix(theme().panel, color, 0.4) : color, Qt::BDiagPattern);
     out.areas.push_back(std::move(predicted));
   }
-  for (size_t i = 0; !options_.rows && i < stack.x.size(); ++i)
-    if (const Span bar = bar_span(stack.x[i], pixel); floor[i] > y_.high)
+  for (size_t i = 0; !axes.content.options.rows && i < stack.x.size(); ++i)
+    if (const Span bar = bar_span(axes, stack.x[i], pixel); floor[i] > axes.y().high)
       out.cut_bars.push_back((bar.low + bar.high) / 2);
 }
 
-// `pixel`: the width of a pixel on the x axis.
-Span Chart::bar_span(double x, double pixel) const {
-  if (stack_.bar_width > 0) return {x, x + std::max(stack_.bar_width - pixel, pixel)};
-  double gap = link_.range().size();
-  for (size_t i = 1; i < link_.stops().size(); ++i)
-    gap = std::min(gap, link_.stops()[i].value - link_.stops()[i - 1].value);
-  const double width = std::clamp(gap * (options_.rows ? 0.74 : 0.62), 3 * pixel, (options_.rows ? 22 : 42) * pixel);
-  return {x - width / 2, x + width / 2};
+}  // namespace
+
+SceneItems chart_items(const ChartAxes& axes, const QRectF& area) {
+  SceneItems out;
+  if (axes.content.options.rows) {
+    add_row_axes(axes, area, out);
+    if (axes.content.stack.sample) add_bars(axes, area, out);
+    for (const LevelLine& level : axes.content.levels)
+      if (level.value <= axes.y().high)
+        out.lines.push_back({{{level.value, out.y.range.low}, {level.value, out.y.range.high}}, level_pen(level)});
+    return out;
+  }
+  add_axes(axes, area, out);
+  if (axes.content.stack.sample && axes.content.stack.shape == Shape::areas) add_stack(axes, area, out);
+  if (axes.content.stack.sample && axes.content.stack.shape == Shape::bars) add_bars(axes, area, out);
+  for (const ChartLine& line : axes.content.lines)
+    if (line.low && line.high && !axes.content.is_hidden(line.name)) add_interval(axes, line, out);
+  for (const ChartLine& line : axes.content.lines)
+    if (line.raw && line.smooth && !axes.content.is_hidden(line.name)) add_raw(axes, area, line, out);
+  for (const ChartLine& line : axes.content.lines)
+    if (line.raw && !axes.content.is_hidden(line.name)) add_line(axes, area, line, out);
+  for (const ChartLine& line : axes.content.lines)
+    if (line.raw && !axes.content.is_hidden(line.name)) add_marks(axes, area, line, out);
+  const Span x = axes.link.range();
+  for (const LevelLine& level : axes.content.levels)
+    if (level.value <= axes.y().high)
+      out.lines.push_back({{{x.low, level.value}, {x.high, level.value}}, level_pen(level)});
+  for (const LevelLine& limit : axes.content.limits)
+    if (limit.value >= x.low && limit.value <= x.high)
+      out.lines.push_back({{{limit.value, axes.y().low}, {limit.value, axes.y().high}}, level_pen(limit)});
+  for (SceneArea& each : out.areas) map_y(axes, each.upper), map_y(axes, each.lower);
+  for (SceneLine& each : out.lines) map_y(axes, each.points);
+  for (SceneMarks& each : out.marks) map_y(axes, each.points);
+  return out;
 }
 
 }  // namespace mw::ui

@@ -2,13 +2,12 @@
 // Charts of rows: horizontal bars, one below the other. The axis of positions goes down, that of values to the right.
 // The names of the rows and the texts behind the bars are painted, because labels of Qt Charts have one font, and it
 // hides those of low rows.
-#include <QKeyEvent>
 #include <QPainter>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "ui/charts/chart.h"
+#include "ui/charts/chart_paint.h"
 #include "ui/charts/chart_strokes.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -29,38 +28,7 @@ double name_width(const ChartBar& bar) {
   return QFontMetricsF(name_font(bar)).horizontalAdvance(bar.name) + detail;
 }
 
-}  // namespace
-
-double Chart::row_y(const QRectF& area, double row) const {
-  return area.top() + (row - link_.range().low) / link_.range().size() * area.height();
-}
-
-double Chart::value_x(const QRectF& area, double value) const {
-  return area.left() + (value - y_.low) / y_.size() * area.width();
-}
-
-void Chart::add_row_axes(const QRectF& area, SceneItems& out) const {
-  const Span rows = link_.range();
-  const double air = kAir * y_.size() / area.width();
-  out.x = {{y_.low - air, y_.high + air},
-           ticks(y_, std::max(2, static_cast<int>(area.width() / kValueTick)), options_.quantity, Scale::linear)};
-  std::erase_if(out.x.ticks, [this](const Tick& tick) { return tick.value < y_.low || tick.value > y_.high; });
-  out.y.range = {-rows.high, -rows.low};
-  if (height() >= kTitledHeight) out.x.title = capitalized(options_.unit.isEmpty() ? options_.title : options_.unit);
-}
-
-void Chart::fit_row_margins() {
-  double names = 0, texts = 0;
-  for (const ChartBar& bar : bars_.bars) {
-    names = std::max(names, name_width(bar));
-    texts = std::max(texts, QFontMetricsF(small_font()).horizontalAdvance(bar.text));
-  }
-  const double title = link_.x_name().isEmpty() ? 0 : QFontMetricsF(small_font()).height() + 6;
-  left_margin_ = std::ceil(kBeside + kAir + title + (names > 0 ? std::min(names, kMostNames * width()) + 4 : 0));
-  right_margin_ = std::ceil(std::max(kRight, texts + kBeside + kAir));
-}
-
-void Chart::paint_row_name(QPainter& painter, const QRectF& room, const ChartBar& bar) const {
+void paint_row_name(QPainter& painter, const QRectF& room, const ChartBar& bar) {
   const QFont font = name_font(bar);
   const QFontMetricsF metrics(font);
   const QString name = metrics.elidedText(bar.name, Qt::ElideMiddle, room.width());
@@ -75,30 +43,57 @@ void Chart::paint_row_name(QPainter& painter, const QRectF& room, const ChartBar
   painter.drawText(room, Qt::AlignRight | Qt::AlignVCenter, detail);
 }
 
-void Chart::paint_rows(QPainter& painter, const QRectF& area) const {
+}  // namespace
+
+void ChartAxes::fit_row_margins() {
+  double names = 0, texts = 0;
+  for (const ChartBar& bar : content.bars.bars) {
+    names = std::max(names, name_width(bar));
+    texts = std::max(texts, QFontMetricsF(small_font()).horizontalAdvance(bar.text));
+  }
+  const double title = link.x_name().isEmpty() ? 0 : QFontMetricsF(small_font()).height() + 6;
+  left_margin_ = std::ceil(kBeside + kAir + title + (names > 0 ? std::min(names, kMostNames * size.width()) + 4 : 0));
+  right_margin_ = std::ceil(std::max(kRight, texts + kBeside + kAir));
+}
+
+void add_row_axes(const ChartAxes& axes, const QRectF& area, SceneItems& out) {
+  const Span rows = axes.link.range();
+  const double air = ChartAxes::kAir * axes.y().size() / area.width();
+  out.x = {{axes.y().low - air, axes.y().high + air},
+           ticks(axes.y(), std::max(2, static_cast<int>(area.width() / kValueTick)), axes.content.options.quantity,
+                 Scale::linear)};
+  std::erase_if(out.x.ticks, [y = axes.y()](const Tick& tick) { return tick.value < y.low || tick.value > y.high; });
+  out.y.range = {-rows.high, -rows.low};
+  if (axes.size.height() >= kTitledHeight)
+    out.x.title =
+        capitalized(axes.content.options.unit.isEmpty() ? axes.content.options.title : axes.content.options.unit);
+}
+
+void paint_rows(QPainter& painter, const ChartAxes& axes, const QRectF& area) {
   const Theme& t = theme();
-  const double half = std::max(9.0, area.height() / link_.range().size() / 2);
-  const double title = link_.x_name().isEmpty() ? 0 : QFontMetricsF(small_font()).height() + 6;
-  for (size_t i = 0; i < bars_.bars.size(); ++i) {
-    const ChartBar& bar = bars_.bars[i];
-    const double middle = row_y(area, static_cast<double>(i)), left = 6 + title;
-    paint_row_name(painter, QRectF(left, middle - half, area.left() - kAir - 4 - left, 2 * half), bar);
+  const double half = std::max(9.0, area.height() / axes.link.range().size() / 2);
+  const double title = axes.link.x_name().isEmpty() ? 0 : QFontMetricsF(small_font()).height() + 6;
+  for (size_t i = 0; i < axes.content.bars.bars.size(); ++i) {
+    const ChartBar& bar = axes.content.bars.bars[i];
+    const double middle = axes.row_y(area, static_cast<double>(i)), left = 6 + title;
+    paint_row_name(painter, QRectF(left, middle - half, area.left() - ChartAxes::kAir - 4 - left, 2 * half), bar);
     double end = bar.start;
     for (size_t l = 0; l < bar.values.size(); ++l)
-      if (!hidden(bars_.layers[l].first)) end += bar.values[l];
-    painter.setPen(bars_.is_outdated ? t.faint : t.text);
-    painter.drawText(QRectF(value_x(area, end) + 5, middle - half, width(), 2 * half), Qt::AlignVCenter, bar.text);
+      if (!axes.content.is_hidden(axes.content.bars.layers[l].first)) end += bar.values[l];
+    painter.setPen(axes.content.bars.is_outdated ? t.faint : t.text);
+    painter.drawText(QRectF(axes.value_x(area, end) + 5, middle - half, axes.size.width(), 2 * half), Qt::AlignVCenter,
+                     bar.text);
   }
   const QFontMetricsF metrics(small_font());
-  for (const LevelLine& level : levels_) {
-    const QString text = level_text(level);
-    const double w = metrics.horizontalAdvance(text), x = value_x(area, std::min(level.value, y_.high));
+  for (const LevelLine& level : axes.content.levels) {
+    const QString text = level_text(axes, level);
+    const double w = metrics.horizontalAdvance(text), x = axes.value_x(area, std::min(level.value, axes.y().high));
     painter.setPen(level.color);
-    painter.drawText(
-        QRectF(std::clamp(x - w / 2, 4.0, std::max(4.0, width() - w - 4)), area.top() - kCaption, w + 2, kCaption),
-        Qt::AlignVCenter, text);
+    painter.drawText(QRectF(std::clamp(x - w / 2, 4.0, std::max(4.0, axes.size.width() - w - 4)),
+                            area.top() - ChartAxes::kCaption, w + 2, ChartAxes::kCaption),
+                     Qt::AlignVCenter, text);
   }
-  const QString name = capitalized(link_.x_name());
+  const QString name = capitalized(axes.link.x_name());
   if (metrics.horizontalAdvance(name) > area.height()) return;
   painter.save();
   painter.setPen(t.muted);
@@ -108,52 +103,38 @@ void Chart::paint_rows(QPainter& painter, const QRectF& area) const {
   painter.restore();
 }
 
-void Chart::paint_row_cursor(QPainter& painter, const QRectF& area) const {
+void paint_row_cursor(QPainter& painter, const ChartAxes& axes, const QRectF& area) {
   const auto row = [&](double at) {
-    const double half = area.height() / link_.range().size() / 2;
-    return QRectF(area.left() - kAir, row_y(area, at) - half, area.width() + 2 * kAir, 2 * half);
+    const double half = area.height() / axes.link.range().size() / 2;
+    return QRectF(area.left() - ChartAxes::kAir, axes.row_y(area, at) - half, area.width() + 2 * ChartAxes::kAir,
+                  2 * half);
   };
-  if (const auto head = link_.playhead()) painter.fillRect(row(*head), faded(theme().accent, 0.14));
-  if (const auto cursor = link_.cursor()) painter.fillRect(row(*cursor), faded(theme().text, 0.07));
+  if (const auto head = axes.link.playhead()) painter.fillRect(row(*head), faded(theme().accent, 0.14));
+  if (const auto cursor = axes.link.cursor()) painter.fillRect(row(*cursor), faded(theme().text, 0.07));
 }
 
-QString Chart::row_tip(QPointF at) const {
-  if (!options_.rows || empty() || !area().adjusted(-left_margin_, 0, right_margin_, 0).contains(at)) return {};
-  const auto row =
-      static_cast<size_t>(std::clamp<double>(std::round(x_at(at)), 0, static_cast<double>(bars_.bars.size()) - 1));
-  return bars_.bars[row].tip;
+QString row_tip(const ChartAxes& axes, QPointF at) {
+  if (!axes.content.options.rows || axes.content.empty() ||
+      !axes.area().adjusted(-axes.left_margin(), 0, axes.right_margin(), 0).contains(at))
+    return {};
+  const auto row = static_cast<size_t>(
+      std::clamp<double>(std::round(axes.x_at(at)), 0, static_cast<double>(axes.content.bars.bars.size()) - 1));
+  return axes.content.bars.bars[row].tip;
 }
 
-QStringList Chart::row_summaries() const {
+QStringList row_summaries(const ChartAxes& axes) {
   QStringList rows;
-  for (const ChartBar& bar : bars_.bars) {
+  for (const ChartBar& bar : axes.content.bars.bars) {
     QStringList parts;
     for (size_t l = 0; l < bar.values.size(); ++l)
       if (bar.values[l] > 0)
-        parts << QString(bars_.layers[l].first + u' ' + value_text(bar.values[l], options_.quantity));
+        parts << QString(axes.content.bars.layers[l].first + u' ' +
+                         value_text(bar.values[l], axes.content.options.quantity));
     if (!bar.text.isEmpty()) parts << bar.text;
     const QString name = bar.detail.isEmpty() ? bar.name : QString(bar.name + u' ' + bar.detail);
     rows << (name.isEmpty() ? parts.join(u", "_s) : QString(name + u": "_s + parts.join(u", "_s)));
   }
   return rows.isEmpty() ? rows : QStringList{rows.join(u"; "_s)};
-}
-
-void Chart::press_row_key(QKeyEvent* event) {
-  const auto head = link_.playhead();
-  switch (event->key()) {
-    case Qt::Key_Up:
-      return link_.set_playhead(head ? link_.x_beside(*head, -1) : link_.data().low);
-    case Qt::Key_Down:
-      return link_.set_playhead(head ? link_.x_beside(*head, 1) : link_.data().low);
-    case Qt::Key_Home:
-      return link_.set_playhead(link_.data().low);
-    case Qt::Key_End:
-      return link_.set_playhead(link_.data().high);
-    case Qt::Key_Escape:
-      return link_.set_playhead(std::nullopt);
-    default:
-      QWidget::keyPressEvent(event);
-  }
 }
 
 }  // namespace mw::ui

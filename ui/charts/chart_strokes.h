@@ -3,7 +3,9 @@
 #pragma once
 #include <QPainter>
 
-#include "ui/charts/chart.h"
+#include <QPainter>
+
+#include "ui/charts/chart_data.h"
 
 namespace mw::ui {
 

@@ -3,10 +3,13 @@
 
 #include <QClipboard>
 #include <QGuiApplication>
+#include <QHeaderView>
+#include <QTableView>
 #include <cmath>
 #include <map>
 
 #include "ui/charts/chart.h"
+#include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -22,8 +25,8 @@ std::map<double, std::vector<double>> visible_values(const Chart& chart) {
     if (rows.size() >= kMaxRows && !rows.contains(at)) return;
     rows.try_emplace(at, columns, std::nan("")).first->second[column] = value;
   };
-  if (chart.stack().sample) {
-    const Stack all = chart.stack().sample(x.low, x.high, static_cast<int>(kMaxRows / 2));
+  if (chart.content().stack.sample) {
+    const Stack all = chart.content().stack.sample(x.low, x.high, static_cast<int>(kMaxRows / 2));
     for (size_t l = 0; l < all.values.size(); ++l)
       for (size_t i = 0; i < all.x.size(); ++i) add(all.x[i], l, all.values.size(), all.values[l][i]);
     return rows;
@@ -50,8 +53,8 @@ TableColumn<ChartRow> chart_column(const QString& title, size_t column, Quantity
 void ChartTableModel::load(const Chart& chart) {
   const ChartLink& link = chart.link();
   QStringList titles{link.x_name()};
-  if (chart.stack().sample)
-    for (const auto& layer : chart.stack().layers) titles << layer.first;
+  if (chart.content().stack.sample)
+    for (const auto& layer : chart.content().stack.layers) titles << layer.first;
   else
     for (const ChartLine& line : chart.lines()) titles << line.name;
   std::vector<ChartRow> rows;
@@ -59,7 +62,7 @@ void ChartTableModel::load(const Chart& chart) {
     ChartRow& row = rows.emplace_back(ChartRow{.values = {x}});
     row.values.insert(row.values.end(), values.begin(), values.end());
     if (link.stops().empty()) continue;
-    const bool measured = !chart.stack().sample || chart.stack().origin_at(x) == Origin::measured;
+    const bool measured = !chart.content().stack.sample || chart.content().stack.origin_at(x) == Origin::measured;
     row.name = measured ? link.x_text(x) : tr("%1 (predicted)").arg(link.x_text(x));
     if (chart.options().rows) row.text = chart.bars().bars[static_cast<size_t>(std::lround(x))].text;
   }
@@ -89,6 +92,22 @@ QString ChartTableModel::csv() const {
     out += line(cells);
   }
   return out;
+}
+
+ChartTable::ChartTable(Chart& chart) : chart_(chart) {
+  constexpr int kTableMs = 400;
+  view_ = make_table(model_, Chart::tr("%1 as a table").arg(chart.options().title), &chart);
+  view_->horizontalHeader()->setDefaultAlignment(Qt::AlignRight | Qt::AlignVCenter);
+  view_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+  due_.setSingleShot(true);
+  due_.setInterval(kTableMs);
+  QObject::connect(&due_, &QTimer::timeout, view_, [this] {
+    if (!view_->isHidden()) load();
+  });
+}
+
+void ChartTable::refresh() {
+  if (!due_.isActive()) due_.start();
 }
 
 void copy_csv(const Chart& chart) {

@@ -2,10 +2,13 @@
 // The data of a chart as table rows, for reading, screen readers and the clipboard.
 #pragma once
 #include <QCoreApplication>
+#include <QTimer>
 #include <vector>
 
 #include "ui/charts/ticks.h"
 #include "ui/theme/table_model.h"
+
+class QTableView;
 
 namespace mw::ui {
 
@@ -26,6 +29,22 @@ class ChartTableModel : public TableModel<ChartRow> {
 
  private:
   QStringList titles_;
+};
+
+// The table over its chart. Numbers that change every frame are unreadable, so that refresh() limits how often it
+// loads.
+class ChartTable {
+ public:
+  explicit ChartTable(Chart& chart);
+  QTableView& view() { return *view_; }
+  void load() { model_.load(chart_); }
+  void refresh();
+
+ private:
+  const Chart& chart_;
+  ChartTableModel model_{nullptr};
+  QTableView* view_;  // of the chart
+  QTimer due_;
 };
 
 void copy_csv(const Chart& chart);

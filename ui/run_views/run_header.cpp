@@ -138,6 +138,28 @@ void RunHeader::show_run(const RunPtr& run, RunKind kind) {
   if (run) fill(*run, runs_.is_stopping() && run->is_live);
 }
 
+// Shows the run's own name until the store has told it apart from equal ones.
+void RunHeader::ask_for_name(const RunData& run) {
+  named_ = run.id;
+  distinct_name_ = qs(run.name);
+  show_name();
+  if (run.id.empty()) return;
+  runs_.store().read(
+      *this, [id = run.id](const store::Store& store) { return store::distinct_name(store, id); },
+      [this, id = run.id](const std::string& name) {
+        if (named_ != id) return;
+        distinct_name_ = qs(name);
+        show_name();
+      });  // the Runs page reports errors
+}
+
+// The id ends the name where nothing else tells equal names apart.
+void RunHeader::show_name() {
+  const QString id = qs(named_);
+  const bool named = id.isEmpty() || distinct_name_ == id || distinct_name_.endsWith(tr("(%1)").arg(id));
+  name_->setText(named ? distinct_name_ : tr("%1  \u00B7  %2").arg(distinct_name_, id));
+}
+
 void RunHeader::fill(const RunData& run, bool stopping) {
   const views::RunView& view = run.view;
   const bool interrupted = view.error() == store::kInterrupted;
@@ -150,16 +172,7 @@ void RunHeader::fill(const RunData& run, bool stopping) {
                                       : state_text(view.state());
   state_->setText(dot + state);
   set_least_text(*state_, u"\u25CF "_s + (view.ended() ? state : tr("Interrupted")));  // a live row does not move
-  if (named_ != run.id || run.id.empty()) try {
-      named_ = run.id;
-      distinct_name_ = qs(run.name);
-      if (!run.id.empty()) distinct_name_ = qs(store::distinct_name(store::Store(runs_.runs_folder()), run.id));
-    } catch (const Error&) {  // reported by the Runs page
-    }
-  const QString id = qs(run.id);
-  // The id ends the name where nothing else tells equal names apart.
-  const bool named = id.isEmpty() || distinct_name_ == id || distinct_name_.endsWith(tr("(%1)").arg(id));
-  name_->setText(named ? distinct_name_ : tr("%1  \u00B7  %2").arg(distinct_name_, id));
+  if (named_ != run.id || run.id.empty()) ask_for_name(run);
   show_steps_and_eta(*steps_, *eta_, view);
   show_progress(*bar_, view);
   const auto pace = view.seconds_per_step();

@@ -31,6 +31,8 @@ class RunHeader : public QFrame {
 
  private:
   void fill(const RunData& run, bool stopping);
+  void ask_for_name(const RunData& run);
+  void show_name();
 
   RunController& runs_;
   store::RunId named_;  // the run whose name is distinct_name_

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <mutex>
 
+#include "core/experiment/config.h"
+#include "core/jobs/job.h"
+#include "core/launch/launch_job.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -52,7 +55,7 @@ struct RunController::LaunchBeside {
 };
 
 RunController::RunController(std::filesystem::path runs_folder, plan::LoadContext context)
-    : runs_folder_(std::move(runs_folder)), context_(std::move(context)) {
+    : store_(std::move(runs_folder)), context_(std::move(context)) {
   connect(&loading_, &BackgroundWork::ended, this, &RunController::take_loaded);
 }
 
@@ -67,7 +70,7 @@ void RunController::start(const experiment::Experiment& experiment) {
   live_ = std::make_shared<RunData>();
   live_->record = experiment;
   live_->name.clear();  // set by the Started event; the job reports a name of the wrong type
-  begin({experiment, runs_folder_, std::nullopt});
+  begin({experiment, runs_folder(), std::nullopt});
 }
 
 void RunController::continue_run(const store::RunId& run) {
@@ -94,7 +97,7 @@ void RunController::begin(jobs::JobRequest request) {
 
 void RunController::launch(launch::LaunchRequest request) {
   if (beside_) return;
-  request.runs_folder = runs_folder_;
+  request.runs_folder = runs_folder();
   if (is_busy()) {
     beside_ = std::make_unique<LaunchBeside>();
     beside_->job = std::make_unique<launch::LaunchJob>(
@@ -112,7 +115,7 @@ void RunController::attach(importing::FollowRequest request) {
   if (is_busy()) return;
   live_ = std::make_shared<RunData>();
   live_->record.set_value("name", request.name.empty() ? request.source : request.name);
-  request.runs_folder = runs_folder_;
+  request.runs_folder = runs_folder();
   EventSink sink = begin();
   attached_ = true;
   launched_ = std::make_unique<launch::LaunchJob>(std::move(request), std::move(sink));
@@ -195,7 +198,7 @@ void RunController::drain() {
 bool RunController::has_remote_started(const store::RunId& run) const {
   if (run.empty()) return false;
   try {
-    return store::Store(runs_folder_).cursor(run).has_value();
+    return store::Store(runs_folder()).cursor(run).has_value();
   } catch (const Error&) {
     return false;  // retried with the next events
   }
@@ -233,7 +236,7 @@ void RunController::reload_live() {
   if (live_->id.empty()) return;
   try {
     const RunPtr before = live_;
-    live_ = load_run(runs_folder_, live_->id);  // a new object, because charts still refer to the old one
+    live_ = load_run(runs_folder(), live_->id);  // a new object, because charts still refer to the old one
     live_->is_live = true;
     if (shown_ == before) shown_ = live_;
     std::replace(by_kind_.begin(), by_kind_.end(), before, live_);
@@ -270,7 +273,7 @@ void RunController::open(const store::RunId& run) {
 // Replaces an earlier request that is still being read.
 void RunController::load(const store::RunId& run, Purpose purpose) {
   purpose_ = purpose;
-  loading_.start([folder = runs_folder_, run](const ReportProgress&, const std::stop_token& stop) {
+  loading_.start([folder = runs_folder(), run](const ReportProgress&, const std::stop_token& stop) {
     return load_run(folder, run, stop);
   });
 }
@@ -282,9 +285,9 @@ void RunController::take_loaded() {
   if (purpose_ == Purpose::show) return show(run);
   if (is_busy()) return;
   live_ = run;
-  if (purpose_ == Purpose::resume) return begin({live_->record, runs_folder_, live_->id});
+  if (purpose_ == Purpose::resume) return begin({live_->record, runs_folder(), live_->id});
   launched_ = std::make_unique<launch::LaunchJob>(
-      launch::ReattachRequest{.run = live_->id, .runs_folder = runs_folder_, .resources = resources_}, begin());
+      launch::ReattachRequest{.run = live_->id, .runs_folder = runs_folder(), .resources = resources_}, begin());
   show(live_);
   emit state_changed();
 }

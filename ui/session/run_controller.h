@@ -7,16 +7,29 @@
 #include <memory>
 
 #include "core/base/mailbox.h"
-#include "core/jobs/job.h"
-#include "core/launch/launch_job.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/views/run_view.h"
-#include "ui/session/background_task.h"
 #include "ui/session/document.h"
+#include "ui/session/run_kind.h"
+#include "ui/session/store_reader.h"
+
+namespace mw::experiment {
+enum class Kind;
+}
+namespace mw::importing {
+struct FollowRequest;
+}
+namespace mw::jobs {
+class Job;
+struct JobRequest;
+}  // namespace mw::jobs
+namespace mw::launch {
+class LaunchJob;
+struct LaunchRequest;
+}  // namespace mw::launch
 
 namespace mw::ui {
 
-enum class RunKind { train, size, sweep };
-inline constexpr size_t kRunKinds = 3;
 RunKind kind_of(const experiment::Experiment& experiment);
 RunKind kind_of(const store::RunRow& row);
 experiment::Kind experiment_kind(RunKind kind);  // of an experiment that makes such a run
@@ -29,7 +42,6 @@ struct RunData {
   bool is_live = false;  // its job was started by this window and has not ended
   RunKind kind() const { return kind_of(record); }
 };
-using RunPtr = std::shared_ptr<RunData>;
 
 // An experiment that a dialog offers: that of the form, or the frozen one of a run.
 struct NamedExperiment {
@@ -48,7 +60,8 @@ class RunController : public QObject {
   explicit RunController(std::filesystem::path runs_folder, plan::LoadContext context = {});
   ~RunController() override;  // stops the job and waits for it
 
-  const std::filesystem::path& runs_folder() const { return runs_folder_; }
+  const std::filesystem::path& runs_folder() const { return store_.folder(); }
+  StoreReader& store() { return store_; }
   const plan::LoadContext& context() const { return context_; }
   RunPtr live() const { return is_busy() ? live_ : nullptr; }
   RunPtr shown() const { return shown_; }  // displayed last, of any kind
@@ -106,7 +119,7 @@ class RunController : public QObject {
   void reload_live();
   void show(RunPtr run);
 
-  std::filesystem::path runs_folder_;
+  StoreReader store_;
   plan::LoadContext context_;  // for sweeps
   std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<jobs::Job> job_;  // at most one of these is set

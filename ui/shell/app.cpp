@@ -13,6 +13,7 @@
 
 #include "core/base/crash_report.h"
 #include "ui/pages/compare/comparison_export.h"
+#include "ui/session/session.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/text.h"
 
@@ -58,7 +59,7 @@ class CrashReport {
   CrashReport(const CrashReport&) = delete;
   CrashReport& operator=(const CrashReport&) = delete;
   void start(MainWindow& window) {
-    const std::filesystem::path file = window.crash_report_file();
+    const std::filesystem::path file = window.session().crash_report_file();
     if (file.empty()) return;
     try {
       start_crash_report(file, MW_VERSION);

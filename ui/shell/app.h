@@ -5,8 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/compare/comparison.h"
 #include "ui/theme/theme.h"
+
+namespace mw::compare {
+struct ComparedRun;
+}
 
 namespace mw::ui {
 

@@ -9,6 +9,10 @@
 
 #include "core/base/files.h"
 #include "ui/port/port_dialog.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/session/run_controller.h"
+#include "ui/session/session.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 

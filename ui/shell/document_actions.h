@@ -5,6 +5,7 @@
 #include <QObject>
 #include <QTimer>
 
+#include "ui/session/session.h"
 #include "ui/session/workspace.h"
 #include "ui/theme/dialog_parts.h"
 

@@ -9,6 +9,7 @@
 #include <QVBoxLayout>
 
 #include "core/base/files.h"
+#include "ui/session/session.h"
 #include "ui/shell/document_actions.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"

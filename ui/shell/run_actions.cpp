@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/shell/run_actions.h"
 
+#include "core/launch/launch.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/session/run_controller.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

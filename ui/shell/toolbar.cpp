@@ -5,6 +5,8 @@
 #include <QToolButton>
 #include <algorithm>
 
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 

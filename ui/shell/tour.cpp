@@ -14,8 +14,23 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/experiment/bind.h"
+#include "ui/form/experiment_panel.h"
+#include "ui/pages/compare/compare_page.h"
+#include "ui/pages/data/data_page.h"
+#include "ui/pages/design/design_page.h"
+#include "ui/pages/runs/runs_page.h"
+#include "ui/pages/serve/serve_page.h"
+#include "ui/pages/train/train_page.h"
+#include "ui/session/document.h"
+#include "ui/session/predictor.h"
+#include "ui/session/run_controller.h"
 #include "ui/shell/app.h"
+#include "ui/shell/bottom_docks.h"
+#include "ui/shell/command_palette.h"
 #include "ui/shell/main_window.h"
+#include "ui/shell/page_stack.h"
+#include "ui/shell/welcome.h"
+#include "ui/shell/window_docks.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
@@ -52,11 +67,11 @@ class Tour {
     shots("first-start");
     window_.welcome().hide();
     window_.show_page(Page::serve);
-    window_.serve_page().show_kind(RunKind::sweep);
+    window_.pages().serve.show_kind(RunKind::sweep);
     shot("sweep-empty");
-    window_.serve_page().show_kind(RunKind::size);
+    window_.pages().serve.show_kind(RunKind::size);
     shot("serve-empty");
-    window_.serve_page().show_server();
+    window_.pages().serve.show_server();
     shots("serve-server");
     show_envelope();
     window_.show_page(Page::compare);
@@ -72,13 +87,13 @@ class Tour {
     window_.show_page(Page::train);
     shots("train");
     window_.show_page(Page::serve);
-    window_.serve_page().show_kind(RunKind::size);
+    window_.pages().serve.show_kind(RunKind::size);
     if (!size_run_.empty()) shots("serve");
-    window_.serve_page().show_kind(RunKind::sweep);
-    wait_for([&] { return !window_.sweep_page().is_busy(); }, 30000);
+    window_.pages().serve.show_kind(RunKind::sweep);
+    wait_for([&] { return !window_.pages().serve.sweep().is_busy(); }, 30000);
     if (!sweeps_.empty()) shots("sweep");
     window_.show_page(Page::runs);
-    window_.runs_page().select(run_);
+    window_.pages().runs.select(run_);
     shots("runs");
     details();
     comparisons();
@@ -95,28 +110,28 @@ class Tour {
     window_.show_page(Page::design);
     const auto priced = [this] { return window_.predictor().is_settled(); };
     wait_for(priced, 10000);
-    Alternatives& others = window_.design_page().alternatives();
+    Alternatives& others = window_.pages().design.alternatives();
     others.search();
     wait_for([&] { return !others.is_searching(); }, 20000);
     shots("design");
-    window_.design_page().tabs().setCurrentWidget(&others);
+    window_.pages().design.tabs().setCurrentWidget(&others);
     shots("design-alternatives");
-    window_.design_page().tabs().setCurrentIndex(0);
+    window_.pages().design.tabs().setCurrentIndex(0);
     settle(100);
-    window_.design_page().pin();
+    window_.pages().design.pin();
     window_.document().set("mesh", Json{{"fsdp", 2}, {"tp", 2}});
     wait_for(priced, 10000);
-    window_.design_page().canvases().live().select_device(1);
-    window_.design_page().canvases().pinned().select_device(1);
+    window_.pages().design.canvases().live().select_device(1);
+    window_.pages().design.canvases().pinned().select_device(1);
     shots("design-two-meshes");
-    window_.design_page().unpin();
+    window_.pages().design.unpin();
     show_mesh("4xv5e-16", {{"data", 4}, {"fsdp", 4}, {"tp", 4}});
     shots("design-slices");
     show_mesh("32xh100", {{"fsdp", 8}, {"tp", 4}});
     shot("design-nodes");
     window_.document().restore(before, file, Edited::no);
     wait_for(priced, 10000);
-    window_.bottom().set(DockState::collapsed);  // the problems were that document's
+    window_.docks().bottom->set(DockState::collapsed);  // the problems were that document's
   }
 
   // Trained with MaxText, which has all axes.
@@ -132,15 +147,26 @@ class Tour {
   }
 
   // The finished run of a kind with the most steps, which gives the charts the most data.
-  store::RunId longest(RunKind kind) const {
+  store::RunId longest(RunKind kind) {
     store::RunId run;
     long most = -1;
-    for (const store::RunRow& r : store::Store(options_.runs_folder).list())
-      if (r.state == RunState::done && kind_of(r) == kind && r.steps_done > most) {
+    for (const store::RunRow& r : finished(kind))
+      if (r.steps_done > most) {
         most = r.steps_done;
         run = r.id;
       }
     return run;
+  }
+
+  // Of the store, newest first.
+  std::vector<store::RunRow> finished(RunKind kind) {
+    RunsModel& model = window_.pages().runs.model();
+    model.refresh();
+    std::vector<store::RunRow> runs;
+    for (int i = 0; i < model.rowCount(); ++i)
+      if (const store::RunRow& run = model.row(i); run.state == RunState::done && kind_of(run) == kind)
+        runs.push_back(run);
+    return runs;
   }
 
   void open(const store::RunId& run) {
@@ -152,8 +178,7 @@ class Tour {
   void open_run() {
     size_run_ = longest(RunKind::size);
     if (!size_run_.empty()) open(size_run_);
-    for (const store::RunRow& r : store::Store(options_.runs_folder).list())
-      if (r.state == RunState::done && kind_of(r) == RunKind::sweep) sweeps_.push_back(r.id);
+    for (const store::RunRow& r : finished(RunKind::sweep)) sweeps_.push_back(r.id);
     if (!sweeps_.empty()) open(longest(RunKind::sweep));
     run_ = longest(RunKind::train);
     if (run_.empty())
@@ -165,12 +190,9 @@ class Tour {
   }
 
   // The newest finished run on several virtual devices; empty: none.
-  store::RunId newest_on_a_mesh() const {
-    const store::Store store(options_.runs_folder);
-    for (const store::RunRow& r : store.list()) {
-      if (r.state != RunState::done || kind_of(r) != RunKind::train) continue;
-      if (store.experiment(r.id).valid_values().mesh.devices() > 1) return r.id;
-    }
+  store::RunId newest_on_a_mesh() {
+    for (const store::RunRow& r : finished(RunKind::train))
+      if (load_run(options_.runs_folder, r.id)->record.valid_values().mesh.devices() > 1) return r.id;
     return {};
   }
 
@@ -178,7 +200,7 @@ class Tour {
     const store::RunId run = newest_on_a_mesh();
     if (run.empty()) return;
     open(run);
-    TrainPage& page = window_.train_page();
+    TrainPage& page = window_.pages().train;
     window_.show_page(Page::train);
     page.link().set_playhead(page.link().data().high / 2);
     shots("train-mesh");
@@ -186,14 +208,14 @@ class Tour {
     page.collectives().choose(views::TrafficBy::kind, views::TrafficAmount::seconds);
     shot("train-mesh-devices");
     window_.show_page(Page::design);
-    window_.design_page().measured().show_measured(true);
+    window_.pages().design.measured().show_measured(true);
     shot("design-measured");
-    window_.design_page().measured().show_measured(false);
+    window_.pages().design.measured().show_measured(false);
   }
 
   // All sweeps and shipped results, in each view.
   void comparisons() {
-    ComparePage& page = window_.compare_page();
+    ComparePage& page = window_.pages().compare;
     const fs::path shipped = options_.resources / "results";
     if (path_exists(shipped))
       for (const auto& entry : fs::directory_iterator(shipped))
@@ -203,10 +225,11 @@ class Tour {
     wait_for([&] { return !page.is_busy(); }, 20000);
     if (page.runs().empty()) return;
     shots("compare");
-    for (const auto& [view, name] :
-         {std::pair{CompareView::load, "compare-by-rate"}, std::pair{CompareView::pareto, "compare-pareto"},
-          std::pair{CompareView::distribution, "compare-distribution"},
-          std::pair{CompareView::heat, "compare-heat-map"}, std::pair{CompareView::cost, "compare-cost"}}) {
+    for (const auto& [view, name] : {std::pair{u"load"_s, "compare-by-rate"},
+                                     {u"pareto"_s, "compare-pareto"},
+                                     {u"distribution"_s, "compare-distribution"},
+                                     {u"heat"_s, "compare-heat-map"},
+                                     {u"cost"_s, "compare-cost"}}) {
       page.charts().show_view(view);
       shot(name);
     }
@@ -214,7 +237,7 @@ class Tour {
 
   void show_data() {
     window_.show_page(Page::data);
-    DataPage& page = window_.data_page();
+    DataPage& page = window_.pages().data;
     wait_for([&] { return page.reader().state() == DataReader::State::done && page.tokens().detail().row.tokens > 0; },
              20000);
   }
@@ -223,7 +246,7 @@ class Tour {
   void data_details() {
     window_.document().set("data.max_len", 56);
     window_.document().set("data.overlong", "truncate");
-    DataPage& page = window_.data_page();
+    DataPage& page = window_.pages().data;
     wait_for([&] { return page.reader().request().options.max_len == 56; }, 5000);
     show_data();
     page.filter().setCurrentIndex(static_cast<int>(RowFilter::truncated));
@@ -244,8 +267,8 @@ class Tour {
     served.set_value("sweep.output_len", 64);
     document.replace(served, QStringLiteral("tour"));
     window_.show_page(Page::serve);
-    window_.serve_page().show_envelope();
-    EnvelopeTab& tab = window_.serve_page().envelope();
+    window_.pages().serve.show_envelope();
+    EnvelopeTab& tab = window_.pages().serve.envelope();
     wait_for([&] { return !tab.note().isEmpty(); }, 10000);
     shot("envelope-empty");
     tab.simulate();
@@ -256,14 +279,14 @@ class Tour {
 
   void serve_details() {
     window_.show_page(Page::serve);
-    window_.serve_page().show_kind(RunKind::size);
-    const auto& stops = window_.size_page().link().stops();
-    window_.size_page().link().set_playhead(stops[stops.size() / 2].value);
-    window_.panel().show_command();
+    window_.pages().serve.show_kind(RunKind::size);
+    const auto& stops = window_.pages().serve.sizes().link().stops();
+    window_.pages().serve.sizes().link().set_playhead(stops[stops.size() / 2].value);
+    window_.docks().panel.show_command();
     shot("serve-playhead-command");
-    window_.panel().show_form();
-    window_.size_page().link().set_playhead(std::nullopt);
-    window_.panel().form().focus_key("size.batches");
+    window_.docks().panel.show_form();
+    window_.pages().serve.sizes().link().set_playhead(std::nullopt);
+    window_.docks().panel.form().focus_key("size.batches");
     shot("serve-settings");
   }
 
@@ -271,43 +294,43 @@ class Tour {
     data_details();
     if (!size_run_.empty()) serve_details();
     window_.show_page(Page::train);
-    const double last = window_.train_page().link().data().high;
-    window_.train_page().link().set_playhead(last / 2);
+    const double last = window_.pages().train.link().data().high;
+    window_.pages().train.link().set_playhead(last / 2);
     shot("train-playhead");
-    window_.train_page().link().show_range({last * 0.25, last * 0.6});
-    window_.train_page().loss().set_scale(Scale::logarithmic);
+    window_.pages().train.link().show_range({last * 0.25, last * 0.6});
+    window_.pages().train.loss().set_scale(Scale::logarithmic);
     shot("train-zoomed-log");
-    window_.train_page().loss().set_scale(Scale::linear);
-    window_.train_page().link().set_following(true);
-    window_.train_page().link().set_playhead(std::nullopt);
-    window_.train_page().loss().show_table(true);
-    window_.train_page().tabs().setCurrentIndex(1);
+    window_.pages().train.loss().set_scale(Scale::linear);
+    window_.pages().train.link().set_following(true);
+    window_.pages().train.link().set_playhead(std::nullopt);
+    window_.pages().train.loss().show_table(true);
+    window_.pages().train.tabs().setCurrentIndex(1);
     shot("train-record-table");
-    window_.train_page().loss().show_table(false);
-    window_.train_page().tabs().setCurrentIndex(0);
-    window_.raise_panel(u"log"_s);
-    window_.panel().show_json();
+    window_.pages().train.loss().show_table(false);
+    window_.pages().train.tabs().setCurrentIndex(0);
+    window_.docks().raise(u"log"_s);
+    window_.docks().panel.show_json();
     shot("json-and-log");
     const std::string good = window_.document().json_text();
     window_.document().set_text(good.substr(0, good.rfind('}')));
-    window_.raise_panel(u"problems"_s);
+    window_.docks().raise(u"problems"_s);
     shot("json-broken");
     window_.document().undo_stack().undo();
-    window_.panel().show_form();
+    window_.docks().panel.show_form();
     window_.document().set("lora.rank", 0);
     window_.document().set("train.learning_rate", "fast");
-    window_.panel().form().focus_key("lora.rank");
+    window_.docks().panel.form().focus_key("lora.rank");
     shot("form-problems");
     window_.document().undo_stack().undo();
     window_.document().undo_stack().undo();
-    window_.panel().form().focus_key("lora.rslora");
+    window_.docks().panel.form().focus_key("lora.rslora");
     shot("form-advanced");
-    window_.panel().show_command();
-    window_.raise_panel(u"jobs"_s);
+    window_.docks().panel.show_command();
+    window_.docks().raise(u"jobs"_s);
     shot("command-and-jobs");
-    window_.panel().show_form();
-    window_.raise_panel(u"problems"_s);
-    window_.bottom().set(DockState::collapsed);
+    window_.docks().panel.show_form();
+    window_.docks().raise(u"problems"_s);
+    window_.docks().bottom->set(DockState::collapsed);
     window_.open_palette();
     window_.palette_box().line().setText(u"ra"_s);
     shot("command-palette");

@@ -4,6 +4,8 @@
 #include <QApplication>
 #include <QUndoStack>
 
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

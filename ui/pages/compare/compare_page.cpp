@@ -26,6 +26,10 @@
 #include "core/import/bundle.h"
 #include "ui/pages/compare/compare_tray.h"
 #include "ui/pages/compare/comparison_export.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/replay_offer.h"
+#include "ui/session/run_controller.h"
+#include "ui/session/session.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -119,7 +123,7 @@ void ComparePage::register_actions(Workspace& workspace) {
                tr("Simulate recorded requests on another target, mesh, KV type or cache policy")},
               [this, &workspace] {
                 auto offer = workspace.current_page().replay_offer();
-                if (!offer) offer = workspace.replay_offer();
+                if (!offer) offer = workspace.page_at(Page::serve).replay_offer();  // of the current sweep
                 if (!offer) return workspace.show_page(Page::compare);  // its empty page explains what to do
                 replay(offer->run, offer->point);
               });
@@ -145,24 +149,33 @@ void ComparePage::save_state(Session& session) const {
 
 void ComparePage::reopen(const Session& session) {
   reopening_ = session.value(u"compare/tray"_s).toStringList();
-  QStringList gone, files;
-  try {
-    const store::Store store(reader_.folders().runs);
-    for (const QString& key : std::as_const(reopening_)) {
-      const QString file = key.section(u'\n', 0, 0);
-      if (file == key) {
-        const auto row = store.find(ss(key));
-        row ? add_run(ss(key)) : void(gone << key);
-      } else if (!files.contains(file)) {
-        files << file;
-        QFileInfo::exists(file) ? add_file(fspath(file)) : void(gone << QFileInfo(file).fileName());
-      }
-    }
-  } catch (const Error& error) {
-    report(error.problem());
-  }
-  if (reader_.pending() == 0) reopening_.clear();
-  if (!gone.isEmpty()) show_toast(*this, tr("No longer there to compare: %1").arg(gone.join(u", "_s)));
+  if (reopening_.isEmpty()) return;
+  QStringList wanted;  // runs, and files once
+  for (const QString& key : std::as_const(reopening_)) wanted << key.section(u'\n', 0, 0);
+  wanted.removeDuplicates();
+  const auto is_file = [keys = reopening_](const QString& name) { return !keys.contains(name); };
+  workspace_->runs().store().read(
+      *this,
+      [wanted, is_file](const store::Store& store) {
+        QStringList gone;
+        for (const QString& name : wanted)
+          if (is_file(name) ? !QFileInfo::exists(name) : !store.find(ss(name))) gone << name;
+        return gone;
+      },
+      [this, wanted, is_file](const QStringList& gone) {
+        QStringList missed;
+        for (const QString& name : wanted)
+          if (gone.contains(name))
+            missed << QFileInfo(name).fileName();
+          else
+            is_file(name) ? add_file(fspath(name)) : add_run(ss(name));
+        if (reader_.pending() == 0) reopening_.clear();
+        if (!missed.isEmpty()) show_toast(*this, tr("No longer there to compare: %1").arg(missed.join(u", "_s)));
+      },
+      [this](const Problem& problem) {
+        reopening_.clear();
+        report(problem);
+      });
 }
 
 // In the order in which they were saved: a file is read as a whole.
@@ -223,19 +236,11 @@ void ComparePage::fill_add_menu() {
   for (const QFileInfo& file : examples.entryInfoList({u"paper-train-*.json"_s}, QDir::Files, QDir::Name))
     add_menu_->addAction(file.fileName(), this, [this, path = file.filePath()] { add_file(fspath(path)); });
   add_menu_->addSection(tr("Runs"));
-  try {
-    const auto rows = store::Store(reader_.folders().runs).list();
-    for (size_t i = 0; i < rows.size() && i < kMostRunsInMenu; ++i) {
-      const QString name = qs(rows[i].name.empty() ? rows[i].id : rows[i].name);
-      add_menu_->addAction(
-          tr("%1, %2").arg(add_menu_->fontMetrics().elidedText(name, Qt::ElideMiddle, 320), qs(rows[i].id)), this,
-          [this, id = rows[i].id] { add_run(id); });
-    }
-    if (rows.empty()) add_menu_->addAction(tr("None"))->setEnabled(false);
-  } catch (const Error& error) {
-    report(error.problem());
-  }
-  add_menu_->addSeparator();
+  QAction* end = add_menu_->addSeparator();  // of the runs, which follow while the menu is open
+  workspace_->runs().store().read(
+      *end, [](const store::Store& store) { return store.list(); },
+      [this, end](const std::vector<store::RunRow>& runs) { add_runs_to_menu(runs, end); },
+      [this](const Problem& problem) { report(problem); });
   add_menu_->addAction(tr("Add Result or Experiment\u2026"), this, [this] {
     open_file_dialog(this,
                      {.title = tr("Add Results"),
@@ -245,6 +250,21 @@ void ComparePage::fill_add_menu() {
                        for (const auto& file : chosen) add_file(file);
                      });
   });
+}
+
+void ComparePage::add_runs_to_menu(const std::vector<store::RunRow>& runs, QAction* end) {
+  const auto entry = [&](const QString& text) {
+    auto* action = new QAction(text, add_menu_);
+    add_menu_->insertAction(end, action);
+    return action;
+  };
+  for (size_t i = 0; i < runs.size() && i < kMostRunsInMenu; ++i) {
+    const QString name = qs(runs[i].name.empty() ? runs[i].id : runs[i].name);
+    const QString shown = add_menu_->fontMetrics().elidedText(name, Qt::ElideMiddle, 320);
+    connect(entry(tr("%1, %2").arg(shown, qs(runs[i].id))), &QAction::triggered, this,
+            [this, id = runs[i].id] { add_run(id); });
+  }
+  if (runs.empty()) entry(tr("None"))->setEnabled(false);
 }
 
 void ComparePage::add_run(const store::RunId& run) {

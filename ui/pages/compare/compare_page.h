@@ -48,7 +48,7 @@ class ComparePage : public QWidget, public WindowPage {
   void replay(const compare::ComparedRun& run, std::optional<size_t> point);
   void choose_export();
   void export_to(const std::filesystem::path& file);  // format by extension
-  bool is_busy() const { return reader_.pending() > 0 || effects_.is_busy(); }
+  bool is_busy() const { return reader_.pending() > 0 || effects_.is_busy() || !reopening_.isEmpty(); }
   const std::vector<compare::ComparedRun>& runs() const { return runs_; }  // of the shown kind
   const compare::Comparison& comparison() const { return *comparison_; }
   CompareTray& tray() { return *tray_; }
@@ -81,6 +81,7 @@ class ComparePage : public QWidget, public WindowPage {
   void settle();
   void report(const Problem& problem) { workspace_->report(ProblemSource::file, problem); }
   void fill_add_menu();
+  void add_runs_to_menu(const std::vector<store::RunRow>& runs, QAction* end);  // before `end`
   void show_kind(int kind);
   void changed();
   void estimate_effects();

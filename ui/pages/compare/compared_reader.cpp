@@ -2,17 +2,18 @@
 #include "ui/pages/compare/compared_reader.h"
 
 #include "core/compare/audited_training.h"
+#include "ui/session/store_reader.h"
 
 namespace mw::ui {
 
 void ComparedReader::read_run(const store::RunId& run) {
-  start([runs = folders_.runs, load = context_, run](const ReportProgress&, const std::stop_token&) {
-    const store::Store store(runs);
-    std::vector<compare::ComparedRun> out;
-    out.push_back(compare::compared(store, run));
-    compare::add_audit(out.back(), *load());
-    return out;
-  });
+  start(with_store(folders_.runs,
+                   [load = context_, run](store::Store& store, const ReportProgress&, const std::stop_token&) {
+                     std::vector<compare::ComparedRun> out;
+                     out.push_back(compare::compared(store, run));
+                     compare::add_audit(out.back(), *load());
+                     return out;
+                   }));
 }
 
 void ComparedReader::read_file(const std::filesystem::path& file) {

@@ -83,10 +83,10 @@ class Report {
     text_.setDocumentMargin(0);
     text_.setTextWidth(kWidth - 2 * kMargin);
     text_.setHtml(html_of(comparison, model_, runs));
-    for (const CompareView view : charts_.views()) {
-      if (view == CompareView::why) continue;  // would have to be simulated
+    for (const QString& view : charts_.views()) {
+      if (view == u"why"_s) continue;  // would have to be simulated
       charts_.show_view(view);
-      for (Chart* chart : charts_.charts(view))
+      for (Chart* chart : charts_.view_of(view).charts())
         if (!chart->empty()) shown_.push_back(chart);
     }
     for (Chart* chart : shown_) chart->resize((kWidth - 2 * kMargin - kGap) / 2, kChartHeight);

@@ -16,6 +16,7 @@
 #include "core/views/sweep_charts.h"
 #include "ui/form/text_fields.h"
 #include "ui/run_views/sweep_lines.h"
+#include "ui/session/store_reader.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -175,16 +176,17 @@ void ReplayDialog::start() {
     chosen.summaries = 0;
     chosen.set.points = {recording_.set.points[static_cast<size_t>(at)]};
   }
-  task_.start([chosen = std::move(chosen), server = server(), load = load_context_, folder = runs_folder_,
-               explains = explain_->isChecked()](const ReportProgress& report, const std::stop_token& stop) {
-    const auto progress = [&](long done, long of) { report({"replaying", done, of}); };
-    store::Store store(folder);
-    if (!explains)
-      return compare::record_replay(store, server, compare::replay(chosen, server, *load(), progress, stop));
-    auto explained = compare::explain_replay(chosen, chosen.server, server, *load(), progress, stop);
-    const Json json = to_json(explained);
-    return compare::record_replay(store, server, std::move(explained.predicted), json);
-  });
+  task_.start(with_store(
+      runs_folder_,
+      [chosen = std::move(chosen), server = server(), load = load_context_, explains = explain_->isChecked()](
+          store::Store& store, const ReportProgress& report, const std::stop_token& stop) {
+        const auto progress = [&](long done, long of) { report({"replaying", done, of}); };
+        if (!explains)
+          return compare::record_replay(store, server, compare::replay(chosen, server, *load(), progress, stop));
+        auto explained = compare::explain_replay(chosen, chosen.server, server, *load(), progress, stop);
+        const Json json = to_json(explained);
+        return compare::record_replay(store, server, std::move(explained.predicted), json);
+      }));
 }
 
 void ReplayDialog::reject() {

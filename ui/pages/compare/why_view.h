@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/compare/waterfall.h"
-#include "ui/pages/compare/compare_charts.h"
+#include "ui/charts/chart.h"
 #include "ui/session/background_task.h"
 
 class QComboBox;

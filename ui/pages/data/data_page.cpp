@@ -17,6 +17,11 @@
 
 #include "core/experiment/parameters.h"
 #include "ui/pages/data/length_chart.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/session/frame_clock.h"
+#include "ui/session/predictor.h"
+#include "ui/session/session.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -62,10 +67,10 @@ QString overlap_text(const data::OverlapReport& overlap) {
 
 }  // namespace
 
-DataPage::DataPage(Document& document, const std::filesystem::path& runs_folder, QWidget* parent)
+DataPage::DataPage(Document& document, StoreReader& store, QWidget* parent)
     : QWidget(parent),
       document_(document),
-      context_(reader_, runs_folder),
+      context_(reader_, store),
       model_(reader_.rows()),
       stack_(new QStackedWidget(this)) {
   setObjectName(u"pageBody"_s);

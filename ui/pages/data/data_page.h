@@ -28,7 +28,7 @@ class ElidedLabel;
 class DataPage : public QWidget, public WindowPage {
   Q_OBJECT
  public:
-  DataPage(Document& document, const std::filesystem::path& runs_folder, QWidget* parent = nullptr);
+  DataPage(Document& document, StoreReader& store, QWidget* parent = nullptr);
   void attach(Workspace& workspace) override;
   void show_frame() override;  // reads what the document now says, and redraws what changed
   void restyle() override;

@@ -17,7 +17,7 @@ class EconomyView : public QWidget {
   void show_economy(std::optional<views::DataEconomy> economy, data::Packing in_force);
   void set_price(const views::TokenPrice& price, views::PadTo pad_to);  // of the target and its padding
   Chart& chart() { return *chart_; }
-  const QString& cost_text() const { return chart_->caption(); }  // empty: unknown
+  const QString& cost_text() const { return chart_->content().caption; }  // empty: unknown
 
  private:
   void show_cost();

@@ -5,9 +5,9 @@
 #include <QToolButton>
 
 #include "core/experiment/bind.h"
-#include "core/formats/huggingface/hf_weights.h"
 #include "core/train/checkpoint.h"
 #include "core/train/run_settings.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
@@ -17,10 +17,19 @@ namespace {
 constexpr size_t kMostRunsListed = 15;
 constexpr size_t kMostRowsToPack = 1'000'000;  // beyond that, neighbours are not looked up
 
+std::vector<store::RunRow> runs_with_checkpoint(const store::Store& store) {
+  std::vector<store::RunRow> found;
+  for (store::RunRow& row : store.list()) {
+    if (found.size() == kMostRunsListed) break;
+    if (train::latest_checkpoint(store.run_folder(row.id))) found.push_back(std::move(row));
+  }
+  return found;
+}
+
 }  // namespace
 
-TokenContext::TokenContext(const DataReader& reader, std::filesystem::path runs_folder, QObject* parent)
-    : QObject(parent), reader_(reader), runs_folder_(std::move(runs_folder)) {
+TokenContext::TokenContext(const DataReader& reader, StoreReader& store, QObject* parent)
+    : QObject(parent), reader_(reader), store_(store) {
   connect(&task_, &BackgroundWork::ended, this, [this] {
     if (task_.result()) context_ = std::move(*task_.result());
     emit changed();
@@ -42,7 +51,7 @@ QToolButton* TokenContext::make_button(QWidget* parent) {
 
 void TokenContext::fill(QMenu& menu) {
   menu.clear();
-  const auto entry = [&](const QString& text, Losses losses, const store::RunId& run) {
+  const auto entry = [this, &menu](const QString& text, Losses losses, const store::RunId& run) {
     QAction* action = menu.addAction(text, this, [this, losses, run] { choose(losses, run); });
     action->setCheckable(true);
     action->setChecked(losses == losses_ && run == run_);
@@ -50,20 +59,16 @@ void TokenContext::fill(QMenu& menu) {
   entry(tr("No Losses"), Losses::none, {});
   entry(tr("Base Model"), Losses::base, {});
   menu.addSection(tr("Checkpoint of a Run"));
-  size_t listed = 0;
-  try {
-    const store::Store store(runs_folder_);
-    for (const store::RunRow& row : store.list()) {
-      if (listed == kMostRunsListed) break;
-      if (!train::latest_checkpoint(store.run_folder(row.id))) continue;
-      entry(tr("%1, %2").arg(qs(row.name.empty() ? row.id : row.name), qs(row.id)), Losses::run, row.id);
-      ++listed;
-    }
-  } catch (const Error& error) {
-    menu.addAction(qs(error.problem().message))->setEnabled(false);
-    return;
-  }
-  if (listed == 0) menu.addAction(tr("None"))->setEnabled(false);
+  QAction* wait = menu.addAction(tr("Reading\u2026"));  // the runs follow while the menu is open
+  wait->setEnabled(false);
+  store_.read(
+      *wait, runs_with_checkpoint,
+      [this, entry, wait](const std::vector<store::RunRow>& runs) {
+        for (const store::RunRow& run : runs)
+          entry(tr("%1, %2").arg(qs(run.name.empty() ? run.id : run.name), qs(run.id)), Losses::run, run.id);
+        runs.empty() ? wait->setText(tr("None")) : delete wait;
+      },
+      [wait](const Problem& problem) { wait->setText(qs(problem.message)); });
 }
 
 void TokenContext::choose(Losses losses, const store::RunId& run) {
@@ -97,20 +102,25 @@ void TokenContext::start() {
   std::vector<int> ids;
   for (const views::DataToken& token : detail_.tokens) ids.push_back(token.id);
   if (detail_.row.used > 0) ids.resize(std::min(ids.size(), static_cast<size_t>(detail_.row.used)));
-  task_.start([request = reader_.request(), rows = packs ? reader_.rows() : std::vector<planning::DataRow>(),
-               row = detail_.row, ids = std::move(ids), experiment = *experiment_, tokenizer = reader_.tokenizer(),
-               losses = losses_, run = run_,
-               folder = runs_folder_](const ReportProgress&, const std::stop_token& stop) {
+  const auto work = [request = reader_.request(), rows = packs ? reader_.rows() : std::vector<planning::DataRow>(),
+                     row = detail_.row, ids = std::move(ids), experiment = *experiment_,
+                     tokenizer = reader_.tokenizer(),
+                     losses = losses_](const std::filesystem::path& tuned, const std::stop_token& stop) {
     const options::Model section = experiment.data_config().model;
     const model::Config model = formats::model_config(section);
     RowContext out{.window = model.sliding_window, .packed = jobs::packed_with(row.row, rows, request.batches)};
     out.difference = jobs::template_difference(request, *tokenizer, row, train::served_template(section, model.family));
     if (losses == Losses::none) return out;
-    const auto tuned =
-        losses == Losses::run ? jobs::tuned_model_of(store::Store(folder), run) : std::filesystem::path();
     out.losses = jobs::token_losses(experiment, tuned, ids, stop);
     return out;
-  });
+  };
+  if (losses_ == Losses::run)
+    task_.start(with_store(store_.folder(), [work, run = run_](const store::Store& store, const ReportProgress&,
+                                                               const std::stop_token& stop) {
+      return work(jobs::tuned_model_of(store, run), stop);
+    }));
+  else
+    task_.start([work](const ReportProgress&, const std::stop_token& stop) { return work({}, stop); });
   emit changed();
 }
 

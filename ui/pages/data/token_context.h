@@ -7,7 +7,7 @@
 #include "core/jobs/token_report.h"
 #include "core/views/data_view.h"
 #include "ui/pages/data/data_reader.h"
-#include "ui/session/background_task.h"
+#include "ui/session/store_reader.h"
 
 class QMenu;
 class QToolButton;
@@ -24,7 +24,7 @@ struct RowContext {
 class TokenContext : public QObject {
   Q_OBJECT
  public:
-  TokenContext(const DataReader& reader, std::filesystem::path runs_folder, QObject* parent = nullptr);
+  TokenContext(const DataReader& reader, StoreReader& store, QObject* parent = nullptr);
   // The model whose losses are shown: none, the base model, or also the last checkpoint of a run.
   enum class Losses { none, base, run };
   void choose(Losses losses, const store::RunId& run = {});
@@ -47,7 +47,7 @@ class TokenContext : public QObject {
   void start();
 
   const DataReader& reader_;
-  std::filesystem::path runs_folder_;
+  StoreReader& store_;
   Losses losses_ = Losses::none;
   store::RunId run_{};
   std::optional<experiment::Experiment> experiment_{};

@@ -15,6 +15,8 @@
 #include "core/plan/calibration/plan_context.h"
 #include "core/planning/plan_request.h"
 #include "core/store/store.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/session.h"
 #include "ui/theme/axis_color.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
@@ -186,12 +188,12 @@ void DesignPage::prove(const NamedExperiment& experiment) {
 // Repeats the proof for the same run or for the current form.
 void DesignPage::prove_again() {
   if (proved_run_.empty()) return prove(form_experiment(document_));
-  try {
-    const store::Store store(workspace_->runs().runs_folder());
-    prove({qs(proved_run_), store.experiment(proved_run_), {}, proved_run_});
-  } catch (const Error& error) {
-    workspace_->report(ProblemSource::store, error.problem());
-  }
+  workspace_->runs().store().read(
+      *this, [run = proved_run_](const store::Store& store) { return store.experiment(run); },
+      [this, run = proved_run_](const experiment::Experiment& experiment) {
+        prove({qs(run), experiment, {}, run});
+      },
+      [this](const Problem& problem) { workspace_->report(ProblemSource::store, problem); });
 }
 
 void DesignPage::build() {

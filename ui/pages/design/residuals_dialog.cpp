@@ -8,6 +8,7 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
+#include "ui/session/store_reader.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -104,9 +105,10 @@ void ResidualsDialog::show_run(const store::RunId& run) {
   confirm_->setEnabled(false);
   progress_->show();
   open();
-  task_.start([run, folder = runs_folder_, load = context_](const ReportProgress&, const std::stop_token& stop) {
-    return compare::residuals(compare::compared(store::Store(folder), run), *load(), stop);
-  });
+  task_.start(with_store(
+      runs_folder_, [run, load = context_](store::Store& store, const ReportProgress&, const std::stop_token& stop) {
+        return compare::residuals(compare::compared(store, run), *load(), stop);
+      }));
 }
 
 void ResidualsDialog::show_outcome() {

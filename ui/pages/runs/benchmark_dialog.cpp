@@ -13,6 +13,7 @@
 #include "core/base/units.h"
 #include "core/model/catalogue.h"
 #include "core/model/inventory.h"
+#include "ui/session/store_reader.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 
@@ -151,21 +152,22 @@ void BenchmarkDialog::begin() {
   if (task_.is_busy()) return;
   figures_.set_rows({});
   result_->show_text({});
-  task_.start([model = ss(model_->currentData().toString()), length = length_->currentData().value<BenchmarkLength>(),
-               folder = runs_folder_,
-               rates = hardware_folder_](const ReportProgress& report, const std::stop_token& stop) {
-    const jobs::MachineBenchmarkRequest request = jobs::benchmark_request(model, length);
-    store::Store store(folder);  // before the measurement, so that an error costs no time
-    plan::own_machine_rates(rates);
-    jobs::MachineBenchmark benchmark = jobs::measure_machine(
-        request,
-        [&](const jobs::BenchmarkProgress& p) {
-          report({p.part, p.done, p.total});
-        },
-        stop);
-    const store::RunId run = jobs::save_benchmark(store, request, benchmark, rates);
-    return Outcome{std::move(benchmark), run};
-  });
+  // The store is opened before the measurement, so that an error costs no time.
+  task_.start(with_store(
+      runs_folder_,
+      [model = ss(model_->currentData().toString()), length = length_->currentData().value<BenchmarkLength>(),
+       rates = hardware_folder_](store::Store& store, const ReportProgress& report, const std::stop_token& stop) {
+        const jobs::MachineBenchmarkRequest request = jobs::benchmark_request(model, length);
+        plan::own_machine_rates(rates);
+        jobs::MachineBenchmark benchmark = jobs::measure_machine(
+            request,
+            [&](const jobs::BenchmarkProgress& p) {
+              report({p.part, p.done, p.total});
+            },
+            stop);
+        const store::RunId run = jobs::save_benchmark(store, request, benchmark, rates);
+        return Outcome{std::move(benchmark), run};
+      }));
 }
 
 void BenchmarkDialog::show_state() {

@@ -154,23 +154,13 @@ QVariant run_cell(const ListedRun& r, int column, int role) {
 }  // namespace
 
 RunsModel::RunsModel(std::filesystem::path folder, plan::LoadContext context, QObject* parent)
-    : TableModel(run_columns(), run_cell, parent), list_(std::move(context)), folder_(std::move(folder)) {
+    : TableModel(run_columns(), run_cell, parent), list_(std::move(context)), store_(std::move(folder)) {
   connect(&details_, &BackgroundWork::ended, this, [this] {
     if (!details_.result()) return;  // the store cannot be read; the next refresh() reads again
     const bool is_complete = details_.result()->size() == requested_;
     list_.add(std::move(*details_.result()));
     is_complete && !list_.missing(1).empty() ? read_details() : show_list();
   });
-}
-
-store::Store& RunsModel::store() {
-  if (store_ && store_->gone()) store_.reset();
-  if (!store_) {
-    store_ = std::make_unique<store::Store>(folder_);
-    store_->recover();  // marks runs whose process died as interrupted
-    shown_.reset();
-  }
-  return *store_;
 }
 
 void RunsModel::set_trash(store::Trash trash) {
@@ -246,10 +236,11 @@ void RunsModel::read_details() {
   std::vector<views::DetailsRequest> runs = list_.missing(kDetailsInBatch);
   if (runs.empty()) return;
   requested_ = runs.size();
-  details_.start([folder = folder_, context = list_.context(), runs = std::move(runs)](const ReportProgress&,
-                                                                                       const std::stop_token& stop) {
-    return views::read_details(store::Store(folder), runs, context.get(), stop);
-  });
+  details_.start(
+      with_store(store_.folder(), [context = list_.context(), runs = std::move(runs)](
+                                      const store::Store& store, const ReportProgress&, const std::stop_token& stop) {
+        return views::read_details(store, runs, context.get(), stop);
+      }));
 }
 
 int RunsModel::row_of(const store::RunId& run) const {
@@ -270,7 +261,7 @@ const QString& RunsModel::search_text(int row) const {
 
 bool RunsModel::change(const std::function<void(store::Store&)>& change) {
   try {
-    change(store());
+    change(store_.get([this] { shown_.reset(); }));
     return true;
   } catch (const Error& error) {
     emit problem(error.problem());

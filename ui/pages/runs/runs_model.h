@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "core/views/run_list.h"
-#include "ui/session/background_task.h"
+#include "ui/session/store_reader.h"
 #include "ui/theme/table_model.h"
 
 namespace mw::ui {
@@ -76,15 +76,13 @@ class RunsModel : public TableModel<views::ListedRun> {
   void remove_all_but(const std::vector<views::ListedRun>& runs);
   void insert_and_update(std::vector<views::ListedRun> runs);
   void read_details();
-  store::Store& store();
   bool change(const std::function<void(store::Store&)>& change);  // emits problem() and returns false if it fails
   views::RunList list_;
   std::vector<std::unique_ptr<Entry>> runs_;  // newest first
   bool is_refreshing_ = false;
   BackgroundTask<std::vector<views::RunDetails>> details_;
   size_t requested_ = 0;  // runs of details_
-  std::filesystem::path folder_;
-  std::unique_ptr<store::Store> store_;
+  KeptStore store_;
   store::Trash trash_ = store::Trash::kept;
   std::optional<store::Store::Version> shown_;  // of the records; empty: they are read again
 };

@@ -26,6 +26,11 @@
 #include "core/launch/launch.h"
 #include "core/report/report.h"
 #include "core/store/store_summary.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/document.h"
+#include "ui/session/run_controller.h"
+#include "ui/session/session.h"
+#include "ui/session/store_reader.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/toast.h"
@@ -495,9 +500,10 @@ QMenu* RunsPage::make_menu() {
 
 void RunsPage::verify(const store::RunId& run) {
   if (run.empty() || verifying_.is_busy()) return;
-  verifying_.start([folder = folder_, run](const ReportProgress&, const std::stop_token& stop) {
-    return Verified{run, store::verify_chain(store::Store(folder), run, stop)};
-  });
+  verifying_.start(
+      with_store(folder_, [run](const store::Store& store, const ReportProgress&, const std::stop_token& stop) {
+        return Verified{run, store::verify_chain(store, run, stop)};
+      }));
 }
 
 void RunsPage::show_verified() {
@@ -521,23 +527,23 @@ void RunsPage::choose_export(const FileDialogOptions& options, Export run) {
 
 void RunsPage::export_report(const std::filesystem::path& file) {
   if (exporting_.is_busy()) return;
-  exporting_.start(
-      [folder = folder_, runs = selected(), context = context_, file](const ReportProgress&, const std::stop_token&) {
-        const store::Store store(folder);
-        const plan::PlanContextPtr known = context ? context() : std::make_shared<const plan::PlanContext>();
-        std::vector<report::ReportItem> items;
-        for (const store::RunId& run : runs) items.push_back(report::report_item(store, run, *known));
-        write_file_atomically(file, report::html_report(items, store::now_utc()));
-        return file;
-      });
+  exporting_.start(with_store(folder_, [runs = selected(), context = context_, file](
+                                           const store::Store& store, const ReportProgress&, const std::stop_token&) {
+    const plan::PlanContextPtr known = context ? context() : std::make_shared<const plan::PlanContext>();
+    std::vector<report::ReportItem> items;
+    for (const store::RunId& run : runs) items.push_back(report::report_item(store, run, *known));
+    write_file_atomically(file, report::html_report(items, store::now_utc()));
+    return file;
+  }));
 }
 
 void RunsPage::export_bundle(const std::filesystem::path& file) {
   if (exporting_.is_busy()) return;
-  exporting_.start([folder = folder_, runs = selected(), file](const ReportProgress&, const std::stop_token& stop) {
-    importing::write_bundle(store::Store(folder), runs, file, importing::BundledCheckpoints::none, stop);
+  exporting_.start(with_store(folder_, [runs = selected(), file](const store::Store& store, const ReportProgress&,
+                                                                 const std::stop_token& stop) {
+    importing::write_bundle(store, runs, file, importing::BundledCheckpoints::none, stop);
     return file;
-  });
+  }));
 }
 
 void RunsPage::show_exported() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/serve/beside_box.h"
 
-#include "core/base/files.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -22,20 +21,24 @@ BesideBox::BesideBox(RunController& runs, QWidget* parent) : QComboBox(parent), 
 
 void BesideBox::offer(const store::RunId& shown) {
   shown_ = shown;
+  if (!runs_.store().exists()) return show_runs({});
+  runs_.store().read(
+      *this, [](const store::Store& store) { return store.list(); },
+      [this](const std::vector<store::RunRow>& runs) { show_runs(runs); },
+      [this](const Problem& found) { emit problem(found); });
+}
+
+void BesideBox::show_runs(const std::vector<store::RunRow>& runs) {
   const QString before = currentData().toString();
   const QSignalBlocker quiet(this);
   clear();
   addItem(tr("none"));
-  try {
-    if (path_exists(runs_.runs_folder()))  // a store would create it
-      for (const store::RunRow& row : store::Store(runs_.runs_folder()).list())
-        if (kind_of(row) == RunKind::size && row.id != shown && row.steps_done > 0)
-          addItem(tr("%1: %2").arg(qs(row.id), qs(row.name)), qs(row.id));
-  } catch (const Error& error) {
-    emit problem(error.problem());
-  }
+  for (const store::RunRow& row : runs)
+    if (kind_of(row) == RunKind::size && row.id != shown_ && row.steps_done > 0)
+      addItem(tr("%1: %2").arg(qs(row.id), qs(row.name)), qs(row.id));
   setCurrentIndex(std::max(0, before.isEmpty() ? 0 : findData(before)));
   read();
+  if (std::exchange(opens_, false)) QComboBox::showPopup();
 }
 
 void BesideBox::choose(const store::RunId& run) {
@@ -56,8 +59,8 @@ void BesideBox::read() {
 }
 
 void BesideBox::showPopup() {
+  opens_ = true;  // with the runs that there are then
   offer(shown_);
-  QComboBox::showPopup();
 }
 
 }  // namespace mw::ui

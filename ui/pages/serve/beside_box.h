@@ -27,9 +27,11 @@ class BesideBox : public QComboBox {
   void showPopup() override;
 
  private:
+  void show_runs(const std::vector<store::RunRow>& runs);
   void read();
   RunController& runs_;
   store::RunId shown_, read_;  // read_: of view_, or of the run that is being read
+  bool opens_ = false;         // the popup, when the runs were read
   SizeViewPtr view_;
   BackgroundTask<RunPtr> reading_;
 };

@@ -3,6 +3,8 @@
 
 #include <QTabBar>
 
+#include "ui/session/action_registry.h"
+#include "ui/session/replay_offer.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

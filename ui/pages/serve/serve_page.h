@@ -21,7 +21,7 @@ class ServePage : public QTabWidget, public WindowPage {
   ServerTab& server() { return *server_; }
   EnvelopeTab& envelope() { return *envelope_; }
   RunKind kind() const { return currentWidget() == sizes_ ? RunKind::size : RunKind::sweep; }
-  void show_kind(RunKind kind);
+  void show_kind(RunKind kind) override;
   void show_server() { setCurrentWidget(server_); }
   void show_envelope() { setCurrentWidget(envelope_); }
 

@@ -10,6 +10,7 @@
 #include <QVBoxLayout>
 
 #include "core/base/quote.h"
+#include "core/import/follow.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"

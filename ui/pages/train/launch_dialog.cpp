@@ -12,6 +12,7 @@
 #include <QVBoxLayout>
 
 #include "core/base/quote.h"
+#include "core/launch/launch.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"

@@ -6,6 +6,8 @@
 #include "ui/charts/chart.h"
 #include "ui/theme/table_model.h"
 
+class QTableView;
+
 namespace mw::ui {
 
 class ParityCharts : public QWidget {

@@ -2,23 +2,23 @@
 #include "ui/pages/train/train_page.h"
 
 #include <QGridLayout>
-#include <QHeaderView>
 #include <QPushButton>
-#include <QScrollBar>
 #include <QSplitter>
 #include <QStackedWidget>
 #include <QTabBar>
 #include <QTabWidget>
-#include <QTableView>
 #include <QVBoxLayout>
 #include <algorithm>
 
 #include "core/experiment/bind.h"
+#include "core/launch/launch.h"
 #include "core/store/run_settings.h"
 #include "ui/run_views/run_lines.h"
+#include "ui/session/action_registry.h"
+#include "ui/session/frame_clock.h"
+#include "ui/session/session.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
-#include "ui/theme/toast.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
@@ -41,48 +41,12 @@ TrainPage::TrainPage(RunController& runs, QWidget* parent)
 
 void TrainPage::attach(Workspace& workspace) {
   workspace_ = &workspace;
-  launch_dialog_ = new LaunchDialog(runs_, workspace.resources(), window());
-  attach_dialog_ = new AttachDialog(runs_, window());
-  export_dialog_ = new ExportDialog(workspace.resources() / "recipes", runs_.context(), window());
-  merge_dialog_ = new MergeDialog(window());
-  tune_dialog_ = new TuneDialog(runs_.runs_folder(), runs_.context(), window());
-  register_actions(workspace);
+  dialogs_ = new TrainDialogs(workspace, *window());
   register_chart_actions(workspace);
   connect(&workspace.clock(), &FrameClock::show, this, [this] {
     if (window()->isVisible()) follow();
   });
   connect(&workspace.document(), &Document::changed, this, [this] { compare_form_ = changed_ = true; });
-  for (BackgroundWork* work : {&merge_dialog_->task(), &tune_dialog_->task()})
-    connect(work, &BackgroundWork::ended, this, [&workspace] { workspace.work_ended(); });
-  connect(&runs_, &RunController::launch_failed, this, [&workspace] { workspace.work_ended(); });
-  connect(&runs_, &RunController::launched_beside, this, [this, &workspace](const QString& run) {
-    show_toast(
-        *this,
-        tr("%1 was launched and runs on its own; open it from the Runs page and press Reattach to follow it").arg(run));
-    workspace.work_ended();
-  });
-}
-
-void TrainPage::register_actions(Workspace& workspace) {
-  ActionRegistry& actions = workspace.actions();
-  actions.add({u"file.export"_s, tr("Export as a Recipe\u2026"),
-               tr("Export the experiment as a folder that runs it with Tunix, TorchAX, TRL or vLLM")},
-              [this] { open_with_experiments(*export_dialog_); });
-  actions.add({u"run.launch"_s, tr("Launch Elsewhere\u2026"),
-               tr("Start the recipe of the experiment on another machine and follow the run here")},
-              [this] { open_with_experiments(*launch_dialog_); });
-  actions.add({u"run.attach"_s, tr("Attach to a Running Program\u2026"),
-               tr("Record and show a run that another program is making: event lines, a URL or a log folder")},
-              [this] { attach_dialog_->open(); });
-  actions.add({u"run.detach"_s, tr("Detach from the Launched Job"),
-               tr("Stop following the job; it continues to run and can be followed again")},
-              [this] { runs_.detach(); });
-  actions.add({u"run.merge"_s, tr("Merge an Adapter\u2026"),
-               tr("Merge an adapter, by default that of the displayed run, into its base model")},
-              [this] { merge_shown(); });
-  actions.add({u"run.tune"_s, tr("Tune\u2026"),
-               tr("Train the experiment of the form with several values of some keys, one run after another")},
-              [this, &workspace] { tune_dialog_->open_with(workspace.document().experiment()); });
 }
 
 void TrainPage::register_chart_actions(Workspace& workspace) {
@@ -100,7 +64,7 @@ void TrainPage::register_chart_actions(Workspace& workspace) {
               [this] { playhead_->step_by(1); });
   actions.add(
       {u"view.log_scale"_s, tr("Toggle Logarithmic Loss"), tr("Switch the loss chart between linear and logarithmic")},
-      [this] { loss_->set_scale(loss_->scale() == Scale::linear ? Scale::logarithmic : Scale::linear); });
+      [this] { loss_->set_scale(loss_->content().scale == Scale::linear ? Scale::logarithmic : Scale::linear); });
 }
 
 void TrainPage::update_actions() {
@@ -110,14 +74,12 @@ void TrainPage::update_actions() {
 
 void TrainPage::save_state(Session& session) const {
   session.set_value(u"layout/train_rows"_s, rows_->saveState());
-  session.set_value(u"launch"_s, launch_dialog_->remembered());
-  session.set_value(u"export/recipe"_s, export_dialog_->recipe().name());
+  dialogs_->save_state(session);
 }
 
 void TrainPage::restore_state(const Session& session) {
   rows_->restoreState(session.value(u"layout/train_rows"_s).toByteArray());
-  launch_dialog_->remember(session.value(u"launch"_s).toMap());
-  export_dialog_->set_recipe(session.value(u"export/recipe"_s).toString());
+  dialogs_->restore_state(session);
 }
 
 bool TrainPage::follow_newest() {
@@ -130,44 +92,6 @@ std::optional<NamedExperiment> TrainPage::provable_run() const {
   return offers_proof() ? std::optional(run_experiment(*run_)) : std::nullopt;
 }
 
-QStringList TrainPage::unfinished_work() const {
-  QStringList work;
-  if (merge_dialog_->task().is_busy()) work << tr("the merge");
-  if (tune_dialog_->task().is_busy()) work << tr("the tuning");
-  if (runs_.is_launching_beside()) work << tr("the launch");
-  return work;
-}
-
-void TrainPage::stop_work() {
-  merge_dialog_->task().cancel();
-  tune_dialog_->task().cancel();
-  if (runs_.is_launching_beside()) runs_.cancel_launch();
-}
-
-// Offers the experiment of the form and that of the displayed run, which is preselected if the current page shows runs;
-// other pages offer the run that was displayed last.
-template <class Dialog>
-void TrainPage::open_with_experiments(Dialog& dialog) {
-  const bool shows_runs = workspace_->current_page().run_kind().has_value();
-  const RunPtr run = shows_runs ? workspace_->current_page().shown_run() : runs_.shown();
-  std::vector<NamedExperiment> offered{form_experiment(workspace_->document())};
-  if (run) offered.push_back(run_experiment(*run));
-  dialog.open_with(std::move(offered), shows_runs && run ? 1 : 0);
-}
-
-// Proposes the folders of the displayed run, otherwise the base model of the document.
-void TrainPage::merge_shown() {
-  std::optional<launch::MergeOffer> offer;
-  if (run_ && !run_->id.empty()) try {
-      offer = launch::merge_offer(store::Store(runs_.runs_folder()), run_->id);
-    } catch (const Error& error) {
-      workspace_->report(ProblemSource::store, error.problem());
-    }
-  const launch::MergeOffer folders =
-      offer.value_or(launch::MergeOffer{workspace_->document().experiment().valid_values().model.path, {}, {}, {}});
-  merge_dialog_->open_with(folders.base, folders.adapter, folders.out, folders.last);
-}
-
 void TrainPage::connect_charts() {
   connect(&by_step_, &ChartLink::cursor_changed, this,
           [this] { follow_axis(by_step_, by_time_, views::time_of_step); });
@@ -178,8 +102,6 @@ void TrainPage::connect_charts() {
     run_->view.set_smoothing(weight);
     rebind();
   });
-  connect(samples_, &QTableView::clicked, this, [this](const QModelIndex& at) { open_sample(at.row()); });
-  connect(samples_, &QTableView::activated, this, [this](const QModelIndex& at) { open_sample(at.row()); });
   connect(mesh_, &MeasuredMesh::device_selected, memory_, &DeviceMemory::choose);
   connect(memory_, &DeviceMemory::device_changed, mesh_, &MeasuredMesh::select_device);
 }
@@ -232,7 +154,13 @@ void TrainPage::build() {
   views_->addTab(collectives_, tr("Collectives"));
   views_->addTab(mesh_, tr("Mesh"));
   below_ = make_splitter(Qt::Vertical);
-  build_samples();
+  lower_ = new QTabWidget;
+  lower_->setDocumentMode(true);
+  lower_->setAccessibleName(tr("Samples and record"));
+  samples_ = new SamplesView(by_step_);
+  record_ = new RecordView(runs_.context(), nullptr);
+  lower_->addTab(samples_, tr("Samples"));
+  lower_->addTab(record_, tr("Record"));
   below_->addWidget(views_);
   below_->addWidget(lower_);
   upper_->setMinimumHeight(kLowest);
@@ -304,12 +232,20 @@ void TrainPage::show_buttons() {
                                : tr("Continue this run from its last checkpoint"));
   detach_->setVisible(run_ && run_->is_live && runs_.is_remote());
   if (!ended) mergeable_.reset();
-  if (ended && !mergeable_ && !run_->id.empty()) try {
-      mergeable_ = launch::merge_offer(store::Store(runs_.runs_folder()), run_->id).has_value();
-    } catch (const Error&) {  // reported when the user merges
-      mergeable_ = false;
-    }
+  if (ended && !mergeable_ && !run_->id.empty()) look_for_adapter();
   merge_->setVisible(mergeable_.value_or(false));
+}
+
+// An error is reported when the user merges.
+void TrainPage::look_for_adapter() {
+  mergeable_ = false;
+  runs_.store().read(
+      *this, [run = run_->id](const store::Store& store) { return launch::merge_offer(store, run).has_value(); },
+      [this, run = run_](bool found) {
+        if (run != run_ || !run->view.ended()) return;
+        mergeable_ = found;
+        merge_->setVisible(found);
+      });
 }
 
 // Names the settings of the form that differ from those of the run.
@@ -331,29 +267,6 @@ void TrainPage::show_banner() {
   banner_text_->setText(tr("The form shows another experiment than this run: %1").arg(named.join(u"; "_s)));
 }
 
-void TrainPage::build_samples() {
-  lower_ = new QTabWidget;
-  lower_->setDocumentMode(true);
-  lower_->setAccessibleName(tr("Samples and record"));
-  samples_ = make_table(samples_model_, tr("Samples by step"));
-  show_when_empty(*samples_, tr("No samples from held-out prompts yet"));
-  samples_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
-  samples_->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
-  for (const auto& [c, w] : {std::pair{SamplesModel::step, 56}, std::pair{SamplesModel::verdict, 74}}) {
-    samples_->horizontalHeader()->setSectionResizeMode(c, QHeaderView::Fixed);
-    samples_->setColumnWidth(c, w);
-  }
-  samples_->setMinimumWidth(160);
-  detail_ = new SampleDetail;
-  auto* both = make_splitter(Qt::Horizontal);
-  both->addWidget(samples_);
-  both->addWidget(detail_);
-  both->setSizes({500, 400});
-  record_ = new RecordView(runs_.context(), nullptr);
-  lower_->addTab(both, tr("Samples"));
-  lower_->addTab(record_, tr("Record"));
-}
-
 void TrainPage::adopt() {
   const RunPtr run = runs_.shown(RunKind::train);
   if (run && run == run_) return;
@@ -364,8 +277,7 @@ void TrainPage::adopt() {
   stack_->setCurrentIndex(run_ ? 1 : 0);
   compare_form_ = true;
   mergeable_.reset();
-  detail_->hide();
-  samples_model_.show_run(run_);
+  samples_->show_run(run_);
   record_->show_run(run_);
   rebind();
   changed_ = unread_ = true;
@@ -455,7 +367,9 @@ void TrainPage::show_frame() {
   show_banner();
   header_->show_run(run_, RunKind::train);
   if (!run_) return;
-  show_samples();
+  samples_->grow();
+  const int samples = samples_->rows().rowCount();
+  lower_->setTabText(0, samples > 0 ? tr("Samples (%1)").arg(samples) : tr("Samples"));
   record_->grow();
 }
 
@@ -474,22 +388,6 @@ void TrainPage::follow() {
   update_snapshot();
 }
 
-// New rows are inserted at the top; the visible rows stay if the user has scrolled or pinned a step.
-void TrainPage::show_samples() {
-  const bool newest = samples_->verticalScrollBar()->value() == 0 && !by_step_.playhead();
-  const QPersistentModelIndex top = samples_->indexAt(QPoint(0, 0));
-  samples_model_.grow();
-  if (!newest && top.isValid()) samples_->scrollTo(top, QAbstractItemView::PositionAtTop);
-  const int count = samples_model_.rowCount();
-  lower_->setTabText(0, count > 0 ? tr("Samples (%1)").arg(count) : tr("Samples"));
-}
-
-void TrainPage::open_sample(int row) {
-  samples_->selectRow(row);
-  detail_->show_sample(samples_model_.row(row));
-  by_step_.set_playhead(static_cast<double>(samples_model_.step_of(row)));
-}
-
 // The x axis of the memory chart is time, because loading has no step; its cursor is at the time of the step.
 void TrainPage::follow_axis(ChartLink& from, ChartLink& to, ConvertPosition convert) {
   if (translating_) return;
@@ -501,30 +399,8 @@ void TrainPage::follow_axis(ChartLink& from, ChartLink& to, ConvertPosition conv
     to.set_playhead(converted(from.playhead()));
     translating_ = false;
   }
-  select_samples();
+  samples_->follow_playhead();
   update_snapshot();
-}
-
-void TrainPage::select_samples() {
-  const auto head = by_step_.playhead();
-  if (!head || !run_) {
-    if (samples_->selectionModel()->hasSelection()) samples_->scrollToTop();  // unpinned: shows the newest
-    samples_->clearSelection();
-    return;
-  }
-  samples_model_.grow();
-  // The last samples at or before the playhead.
-  int row = 0;
-  while (row < samples_model_.rowCount() && static_cast<double>(samples_model_.step_of(row)) > *head + 0.5) ++row;
-  if (row == samples_model_.rowCount()) {
-    samples_->clearSelection();
-    return;
-  }
-  const int selected = samples_->currentIndex().row();
-  if (selected >= 0 && samples_model_.step_of(selected) == samples_model_.step_of(row)) return;  // of that step, too
-  const QSignalBlocker quiet(samples_);
-  samples_->selectRow(row);
-  samples_->scrollTo(samples_model_.index(row, 0), QAbstractItemView::PositionAtTop);
 }
 
 }  // namespace mw::ui

@@ -5,16 +5,11 @@
 
 #include "core/views/step_snapshot.h"
 #include "ui/charts/chart.h"
-#include "ui/pages/train/attach_dialog.h"
 #include "ui/pages/train/collectives_panel.h"
 #include "ui/pages/train/device_memory.h"
-#include "ui/pages/train/export_dialog.h"
-#include "ui/pages/train/launch_dialog.h"
-#include "ui/pages/train/merge_dialog.h"
 #include "ui/pages/train/record_view.h"
-#include "ui/pages/train/sample_detail.h"
-#include "ui/pages/train/samples_model.h"
-#include "ui/pages/train/tune_dialog.h"
+#include "ui/pages/train/samples_view.h"
+#include "ui/pages/train/train_dialogs.h"
 #include "ui/run_views/measured_mesh.h"
 #include "ui/run_views/playhead_bar.h"
 #include "ui/run_views/run_header.h"
@@ -26,7 +21,6 @@ class QLayout;
 class QPushButton;
 class QSplitter;
 class QStackedWidget;
-class QTableView;
 class QTabWidget;
 
 namespace mw::ui {
@@ -48,13 +42,9 @@ class TrainPage : public QWidget, public WindowPage {
   std::optional<RunKind> run_kind() const override { return RunKind::train; }
   RunPtr shown_run() const override { return run_; }
   std::optional<NamedExperiment> provable_run() const override;
-  QStringList unfinished_work() const override;
-  void stop_work() override;
-  LaunchDialog& launch_dialog() { return *launch_dialog_; }
-  AttachDialog& attach_dialog() { return *attach_dialog_; }
-  ExportDialog& export_dialog() { return *export_dialog_; }
-  MergeDialog& merge_dialog() { return *merge_dialog_; }
-  TuneDialog& tune_dialog() { return *tune_dialog_; }
+  QStringList unfinished_work() const override { return dialogs_->unfinished_work(); }
+  void stop_work() override { dialogs_->stop_work(); }
+  TrainDialogs& dialogs() { return *dialogs_; }
   ChartLink& link() { return by_step_; }
   ChartLink& times() { return by_time_; }
   const RunPtr& run() const { return run_; }
@@ -73,10 +63,9 @@ class TrainPage : public QWidget, public WindowPage {
   Chart& answers() { return *answers_; }
   Chart& budget() { return *budget_; }
   QTabWidget& views() { return *views_; }  // on a mesh: speed, rate and norm; collectives; mesh
-  SampleDetail& detail() { return *detail_; }
   QFrame& banner() { return *banner_; }
   RunHeader& header() { return *header_; }
-  SamplesModel& samples() { return samples_model_; }
+  SamplesView& samples() { return *samples_; }
   RecordView& record() { return *record_; }
   QTabWidget& tabs() { return *lower_; }  // samples and record
 
@@ -84,45 +73,33 @@ class TrainPage : public QWidget, public WindowPage {
   void snapshot_changed();
 
  private:
-  void register_actions(Workspace& workspace);
   void register_chart_actions(Workspace& workspace);
-  template <class Dialog>
-  void open_with_experiments(Dialog& dialog);
-  void merge_shown();
   void build();
   QLayout* build_top();
   QFrame* build_banner();
   void show_buttons();
-  void show_banner();  // if the form shows another experiment than the run
-  void build_samples();
+  void look_for_adapter();  // of the run that has ended
+  void show_banner();       // if the form shows another experiment than the run
   void connect_charts();
   void adopt();   // another run
   void rebind();  // updates the series that the charts refer to
   using ConvertPosition = std::optional<double> (*)(const views::RunView& run, double position);
   void follow_axis(ChartLink& from, ChartLink& to, ConvertPosition convert);  // after a move of the cursor on one axis
-  void show_samples();                                                        // adds new samples
-  void select_samples();
   void update_snapshot();
   views::Playhead reading() const;
   void arrange();  // for one device or a mesh
   void place_small(int columns);
-  void open_sample(int row);
 
   RunController& runs_;
-  LaunchDialog* launch_dialog_ = nullptr;
-  AttachDialog* attach_dialog_ = nullptr;
-  ExportDialog* export_dialog_ = nullptr;
-  MergeDialog* merge_dialog_ = nullptr;
-  TuneDialog* tune_dialog_ = nullptr;
+  TrainDialogs* dialogs_ = nullptr;  // created by attach()
   ChartLink by_step_, by_time_;
   RunPtr run_;
   bool changed_ = true, unread_ = true, translating_ = false, compare_form_ = true;
   bool by_instant_ = false;  // the playhead was set in the memory chart, not at a step
-  SamplesModel samples_model_;
   QStackedWidget* stack_;
   RunHeader* header_;
   QPushButton *prove_, *export_, *launch_, *resume_, *detach_, *merge_;
-  std::optional<bool> mergeable_;  // whether the run has an adapter; empty: not looked up yet
+  std::optional<bool> mergeable_;  // whether the run has an adapter; empty: not asked for yet
   QFrame* banner_;
   ElidedLabel* banner_text_;
   Chart *loss_, *speed_, *rate_, *gradient_, *answers_, *budget_;
@@ -136,8 +113,7 @@ class TrainPage : public QWidget, public WindowPage {
   views::StepSnapshot snapshot_;
   QSplitter *rows_, *upper_, *below_;
   QTabWidget *views_, *lower_;
-  QTableView* samples_;
-  SampleDetail* detail_;
+  SamplesView* samples_;
   RecordView* record_;
   PlayheadBar* playhead_;
 };

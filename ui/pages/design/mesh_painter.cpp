@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/pages/design/mesh_painter.h"
+
 #include <QPainter>
-#include <QToolButton>
 #include <cmath>
 
 #include "ui/pages/design/mesh_canvas.h"
@@ -35,69 +36,46 @@ QString times(const std::vector<std::int64_t>& sizes) {
 
 }  // namespace
 
-// Everything except hover and selection is cached as a picture.
-void MeshCanvas::paintEvent(QPaintEvent*) {
-  const qreal ratio = devicePixelRatioF();
-  if (still_.size() != size() * ratio) {
-    still_ = QPixmap(size() * ratio);
-    still_.setDevicePixelRatio(ratio);
-    stale_ = true;
-  }
-  if (stale_) {
-    QPainter still(&still_);
-    paint_still(still);
-    stale_ = false;
-  }
-  QPainter p(this);
-  p.drawPixmap(0, 0, still_);
+void MeshPainter::paint_still(QPainter& p, const QRectF& caption, const QStringList& lit) const {
+  p.fillRect(canvas_.rect(), theme().panel);
   p.setFont(small_font());
-  if (drawable_) paint_selection(p);
-  paint_callout(p);
-  if (hasFocus()) paint_focus(p, rect());
-}
-
-void MeshCanvas::paint_still(QPainter& p) const {
-  const Theme& t = theme();
-  p.fillRect(rect(), t.panel);
-  p.setFont(small_font());
-  const double after = editing_ == Editing::allowed ? add_->geometry().right() + 12 : add_->x() + 6;
-  const QRectF rest(after, add_->y(), width() - after - 8, add_->height());
-  if (values_.empty() && p.fontMetrics().horizontalAdvance(design_.caption) <= rest.width())
-    draw_elided(p, rest, Qt::AlignVCenter | Qt::AlignRight, design_.caption, t.muted);
-  if (!drawable_) return;
+  if (p.fontMetrics().horizontalAdvance(state_.design.caption) <= caption.width())
+    draw_elided(p, caption, Qt::AlignVCenter | Qt::AlignRight, state_.design.caption, theme().muted);
+  if (!state_.drawable) return;
   paint_sides(p);
-  p.setRenderHint(QPainter::Antialiasing, pitch_ >= kFine && devices() <= kCrowd);
+  p.setRenderHint(QPainter::Antialiasing, geometry_.pitch() >= kFine && state_.devices() <= kCrowd);
   paint_network(p);
   paint_links(p);
-  paint_edges(p);
+  paint_edges(p, lit);
   paint_chips(p);
   p.setRenderHint(QPainter::Antialiasing);
   paint_labels(p);
   paint_tensor(p);
 }
 
-void MeshCanvas::paint_selection(QPainter& p) const {
-  for (const int d : {selected_, hovered_}) {
-    if (d < 0 || d >= devices()) continue;
-    p.setPen(QPen(theme().accent, d == selected_ ? 2.5 : 1.5));
-    p.drawRect(device_at(d));
+void MeshPainter::paint_selection(QPainter& p) const {
+  for (const int d : {state_.selected, state_.hovered}) {
+    if (d < 0 || d >= state_.devices()) continue;
+    p.setPen(QPen(theme().accent, d == state_.selected ? 2.5 : 1.5));
+    p.drawRect(geometry_.device_at(d));
   }
 }
 
 // --- Sides of the grid ---
 
-void MeshCanvas::paint_sides(QPainter& p) const {
+void MeshPainter::paint_sides(QPainter& p) const {
   const Theme& t = theme();
-  const bool editing = edit_mode_ == EditMode::mouse || edit_mode_ == EditMode::moving;
-  for (const designer::CanvasSide& s : shown_.picture.sides) {
-    const QRectF box = side_at(s.dimension);
-    const bool aimed = action_ && action_->kind == Action::Kind::lay && action_->value == s.dimension;
-    const QColor edge = !aimed ? (editing ? t.accent : t.line) : outcome_ && outcome_->accepted ? t.good : t.bad;
+  const bool editing = edit_.aims();
+  for (const designer::CanvasSide& s : state_.shown.picture.sides) {
+    const QRectF box = geometry_.side_at(s.dimension);
+    const bool aimed =
+        edit_.action() && edit_.action()->kind == Action::Kind::lay && edit_.action()->value == s.dimension;
+    const QColor edge = !aimed ? (editing ? t.accent : t.line) : edit_.is_accepted() ? t.good : t.bad;
     p.setPen(QPen(edge, 1, editing ? Qt::DashLine : Qt::SolidLine));
     p.setBrush(aimed ? mix(t.panel, edge, 0.25) : mix(t.panel, t.text, 0.03));
     p.drawRect(box);
     QString text = qs(s.name) % u' ' % QString::number(s.size);
-    if (s.where == designer::CanvasSide::Where::network) text = tr("%1 over the network").arg(text);
+    if (s.where == designer::CanvasSide::Where::network) text = MeshCanvas::tr("%1 over the network").arg(text);
     for (size_t i = 0; i < s.axes.size(); ++i) text += (i ? u", "_s : u": "_s) % qs(s.axes[i]);
     p.save();
     QRectF inside = box;
@@ -114,12 +92,12 @@ void MeshCanvas::paint_sides(QPainter& p) const {
 // --- Slices and nodes ---
 
 // Frames and the lines between them, striped in the colours of the axes that communicate over the network.
-void MeshCanvas::paint_network(QPainter& p) const {
+void MeshPainter::paint_network(QPainter& p) const {
   const Theme& t = theme();
-  const designer::CanvasPicture& picture = shown_.picture;
-  const auto box_of = [&](int group) { return to_pixels(picture.groups[static_cast<size_t>(group)].at); };
+  const designer::CanvasPicture& picture = state_.shown.picture;
+  const auto box_of = [&](int group) { return geometry_.to_pixels(picture.groups[static_cast<size_t>(group)].at); };
   const size_t stripes = std::max<size_t>(1, picture.network_axes.size());
-  const double width = pitch_ > 40 ? 6 : pitch_ >= 12 ? 4 : 2;
+  const double width = geometry_.pitch() > 40 ? 6 : geometry_.pitch() >= 12 ? 4 : 2;
   for (const designer::CanvasNetworkLine& line : picture.network) {
     const QRectF a = box_of(line.a), b = box_of(line.b);
     const bool level = std::abs(a.top() - b.top()) < 1;
@@ -134,10 +112,10 @@ void MeshCanvas::paint_network(QPainter& p) const {
   }
   p.setBrush(Qt::NoBrush);
   for (const designer::CanvasGroup& group : picture.groups) {
-    const QRectF box = to_pixels(group.at);
+    const QRectF box = geometry_.to_pixels(group.at);
     p.setPen(QPen(mix(t.panel, t.text, 0.3), 1));
     p.drawRect(box);
-    const double head = 0.35 * pitch_;
+    const double head = 0.35 * geometry_.pitch();
     if (head >= 12)
       draw_elided(p, QRectF(box.left() + 4, box.top(), box.width() - 8, head), Qt::AlignVCenter, qs(group.name),
                   t.muted);
@@ -146,45 +124,45 @@ void MeshCanvas::paint_network(QPainter& p) const {
 
 // --- Chips and links ---
 
-void MeshCanvas::paint_links(QPainter& p) const {
+void MeshPainter::paint_links(QPainter& p) const {
   const Theme& t = theme();
-  p.setPen(QPen(mix(t.panel, t.text, 0.28), pitch_ > kFine ? 2 : 1));
+  p.setPen(QPen(mix(t.panel, t.text, 0.28), geometry_.pitch() > kFine ? 2 : 1));
   p.setBrush(Qt::NoBrush);
   int layers = -1;
-  for (const designer::CanvasSide& s : shown_.picture.sides)
+  for (const designer::CanvasSide& s : state_.shown.picture.sides)
     if (s.where == designer::CanvasSide::Where::layers) layers = s.dimension;
   QVector<QLineF> lines;
-  for (const designer::CanvasLink& l : shown_.picture.links) {
+  for (const designer::CanvasLink& l : state_.shown.picture.links) {
     if (l.dimension == layers) continue;  // links between layers are drawn only if an axis uses them
-    const QPointF a = to_pixels(shown_.picture.chips[static_cast<size_t>(l.a)].at).center();
-    const QPointF b = to_pixels(shown_.picture.chips[static_cast<size_t>(l.b)].at).center();
+    const QPointF a = geometry_.to_pixels(state_.shown.picture.chips[static_cast<size_t>(l.a)].at).center();
+    const QPointF b = geometry_.to_pixels(state_.shown.picture.chips[static_cast<size_t>(l.b)].at).center();
     if (!l.wrap) {
       lines << QLineF(a, b);
       continue;
     }
     // A wraparound link is drawn as a stub at both ends.
-    const QPointF out = (a - b) / std::max(1.0, std::hypot(a.x() - b.x(), a.y() - b.y())) * pitch_ * 0.56;
+    const QPointF out = (a - b) / std::max(1.0, std::hypot(a.x() - b.x(), a.y() - b.y())) * geometry_.pitch() * 0.56;
     lines << QLineF(a, a + out) << QLineF(b, b - out);
   }
   p.drawLines(lines);
-  for (const designer::CanvasSwitch& s : shown_.picture.switches) {
-    const QRectF bar = to_pixels(s.at);
+  for (const designer::CanvasSwitch& s : state_.shown.picture.switches) {
+    const QRectF bar = geometry_.to_pixels(s.at);
     for (const int c : s.chips) {
-      const QPointF from = to_pixels(shown_.picture.chips[static_cast<size_t>(c)].at).center();
+      const QPointF from = geometry_.to_pixels(state_.shown.picture.chips[static_cast<size_t>(c)].at).center();
       p.drawLine(from, QPointF(from.x(), bar.center().y()));
     }
     p.fillRect(bar, mix(t.panel, t.text, 0.28));
-    if (pitch_ > 40) draw_elided(p, bar, Qt::AlignCenter, qs(s.name), t.text);
+    if (geometry_.pitch() > 40) draw_elided(p, bar, Qt::AlignCenter, qs(s.name), t.text);
     p.setPen(QPen(mix(t.panel, t.text, 0.28), 2));
   }
 }
 
-void MeshCanvas::paint_chips(QPainter& p) const {
+void MeshPainter::paint_chips(QPainter& p) const {
   const Theme& t = theme();
   const QColor ground = mix(t.panel, t.text, 0.05), edge = mix(t.panel, t.text, 0.3);
   p.setRenderHint(QPainter::Antialiasing, false);  // boxes are sharper without it
-  for (const designer::CanvasChip& c : shown_.picture.chips) {
-    const QRectF box = to_pixels(c.at);
+  for (const designer::CanvasChip& c : state_.shown.picture.chips) {
+    const QRectF box = geometry_.to_pixels(c.at);
     p.fillRect(box, ground);
     for (const int d : c.devices) paint_device(p, d);
     p.setPen(QPen(edge, 1));
@@ -193,14 +171,14 @@ void MeshCanvas::paint_chips(QPainter& p) const {
   }
 }
 
-void MeshCanvas::paint_device(QPainter& p, int device) const {
+void MeshPainter::paint_device(QPainter& p, int device) const {
   const Theme& t = theme();
-  const QRectF box = device_at(device);
+  const QRectF box = geometry_.device_at(device);
   const size_t i = static_cast<size_t>(device);
-  const double bar = memory_.empty() ? 0 : std::clamp(box.height() * 0.13, 2.0, 9.0);
+  const double bar = state_.memory.empty() ? 0 : std::clamp(box.height() * 0.13, 2.0, 9.0);
   const bool is_labelled = box.width() > 44;
-  if (i < shown_.pieces.size()) {
-    const designer::PieceArea& v = shown_.pieces[i];
+  if (i < state_.shown.pieces.size()) {
+    const designer::PieceArea& v = state_.shown.pieces[i];
     const QColor color = v.index < 0 ? mix(t.panel, t.text, 0.1) : piece_color(v.index);
     if (box.width() < kRoomy) {
       p.fillRect(box.adjusted(1, 1, -1, -1 - bar), color);
@@ -220,8 +198,8 @@ void MeshCanvas::paint_device(QPainter& p, int device) const {
   if (is_labelled)
     draw_elided(p, QRectF(box.left() + 3, box.top() + 1, box.width() - 6, 14), Qt::AlignLeft | Qt::AlignTop,
                 QString::number(device), t.text);
-  if (memory_.empty()) return;
-  const double share = memory_[std::min(i, memory_.size() - 1)];
+  if (state_.memory.empty()) return;
+  const double share = state_.memory[std::min(i, state_.memory.size() - 1)];
   const QRectF rail(box.left() + 1, box.bottom() - bar, box.width() - 2, bar - 1);
   p.fillRect(rail, mix(t.panel, t.text, 0.16));
   // Hatched if there is room, because the value is predicted.
@@ -234,119 +212,123 @@ void MeshCanvas::paint_device(QPainter& p, int device) const {
 // --- Links in use ---
 
 // Appends straight links to `lines` and draws curves; links to other layers and wraparound links are stubs.
-void MeshCanvas::draw_edge(QPainter& p, const designer::CanvasEdge& e, QVector<QLineF>& lines) const {
+void MeshPainter::draw_edge(QPainter& p, const designer::CanvasEdge& e, QVector<QLineF>& lines) const {
   using Way = designer::CanvasEdge::Way;
-  const QPointF a = center_of(e.a);
+  const QPointF a = geometry_.center_of(e.a);
   if (e.b < 0) {
-    const int chip = shown_.picture.devices[static_cast<size_t>(e.a)].chip;
-    for (const designer::CanvasSwitch& s : shown_.picture.switches)
+    const int chip = state_.shown.picture.devices[static_cast<size_t>(e.a)].chip;
+    for (const designer::CanvasSwitch& s : state_.shown.picture.switches)
       if (std::find(s.chips.begin(), s.chips.end(), chip) != s.chips.end())
-        lines << QLineF(a, QPointF(a.x(), to_pixels(s.at).center().y()));
+        lines << QLineF(a, QPointF(a.x(), geometry_.to_pixels(s.at).center().y()));
     return;
   }
-  const QPointF b = center_of(e.b), way = b - a;
+  const QPointF b = geometry_.center_of(e.b), way = b - a;
   const double length = std::max(1.0, std::hypot(way.x(), way.y()));
   if (e.way == Way::wrap) {
-    const QPointF out = way / length * pitch_ * 0.56;
+    const QPointF out = way / length * geometry_.pitch() * 0.56;
     lines << QLineF(a, a - out) << QLineF(b, b + out);
   } else if (e.way == Way::sheets) {
-    const QPointF up(pitch_ * 0.5, -pitch_ * 0.5);
+    const QPointF up(geometry_.pitch() * 0.5, -geometry_.pitch() * 0.5);
     lines << QLineF(a, a + up) << QLineF(b, b - up);
-  } else if (length < 1.3 * pitch_) {
+  } else if (length < 1.3 * geometry_.pitch()) {
     lines << QLineF(a, b);
-  } else if (pitch_ < kFine) {  // passes beside the chips in between
-    const QPointF aside = QPointF(-way.y(), way.x()) / length * pitch_ * 0.44;
+  } else if (geometry_.pitch() < kFine) {  // passes beside the chips in between
+    const QPointF aside = QPointF(-way.y(), way.x()) / length * geometry_.pitch() * 0.44;
     lines << QLineF(a + aside, b + aside);
   } else {
     p.setRenderHint(QPainter::Antialiasing);
-    draw_bow(p, a, b, pitch_ * std::min(1.05, 0.3 + 0.12 * std::hypot(way.x(), way.y()) / pitch_));
+    draw_bow(p, a, b,
+             geometry_.pitch() * std::min(1.05, 0.3 + 0.12 * std::hypot(way.x(), way.y()) / geometry_.pitch()));
   }
 }
 
-void MeshCanvas::paint_edges(QPainter& p) const {
+void MeshPainter::paint_edges(QPainter& p, const QStringList& lit) const {
   const auto draw = [&](const std::vector<designer::CanvasEdge>& edges, const QColor& color, double width) {
     // Dashed, because the traffic is predicted; thin lines are solid to remain readable.
-    p.setPen(QPen(color, width, pitch_ < kFine ? Qt::SolidLine : Qt::DashLine, Qt::FlatCap));
+    p.setPen(QPen(color, width, geometry_.pitch() < kFine ? Qt::SolidLine : Qt::DashLine, Qt::FlatCap));
     p.setBrush(Qt::NoBrush);
     QVector<QLineF> lines;
     for (const designer::CanvasEdge& e : edges) draw_edge(p, e, lines);
-    p.setRenderHint(QPainter::Antialiasing, pitch_ >= kFine && devices() <= kCrowd);
+    p.setRenderHint(QPainter::Antialiasing, geometry_.pitch() >= kFine && state_.devices() <= kCrowd);
     p.drawLines(lines);
   };
-  const double width = pitch_ > 40 ? 4 : pitch_ >= kFine ? 2.5 : 1;
-  for (size_t i = 0; i < traffic_.size(); ++i) draw(shown_.edges[i], axis_color(traffic_[i].axis), width);
-  for (const AxisChip* c : chips_)
-    if (c->has_attention())
-      draw(designer::axis_edges(shown_.choice.mesh, shown_.layout, ss(c->axis())), axis_color(c->axis()), width);
+  const double width = geometry_.pitch() > 40 ? 4 : geometry_.pitch() >= kFine ? 2.5 : 1;
+  for (size_t i = 0; i < state_.traffic.size(); ++i)
+    draw(state_.shown.edges[i], axis_color(state_.traffic[i].axis), width);
+  for (const QString& axis : lit)
+    draw(designer::axis_edges(state_.shown.choice.mesh, state_.shown.layout, ss(axis)), axis_color(axis), width);
 }
 
-void MeshCanvas::paint_labels(QPainter& p) const {
+void MeshPainter::paint_labels(QPainter& p) const {
   const Theme& t = theme();
-  if (pitch_ < kLabels) return;
-  for (size_t i = 0; i < traffic_.size(); ++i) {
-    if (traffic_[i].label.isEmpty() || shown_.edges[i].empty()) continue;
-    const designer::CanvasEdge& e = shown_.edges[i].front();
+  if (geometry_.pitch() < kLabels) return;
+  for (size_t i = 0; i < state_.traffic.size(); ++i) {
+    if (state_.traffic[i].label.isEmpty() || state_.shown.edges[i].empty()) continue;
+    const designer::CanvasEdge& e = state_.shown.edges[i].front();
     if (e.b < 0) continue;
-    const QPointF middle = (center_of(e.a) + center_of(e.b)) / 2;
-    QRectF box(QPointF(), QSizeF(p.fontMetrics().horizontalAdvance(traffic_[i].label) + 8, 16));
-    if (box.width() > pitch_) continue;  // it would hide the shards; the text below has it, too
+    const QPointF middle = (geometry_.center_of(e.a) + geometry_.center_of(e.b)) / 2;
+    QRectF box(QPointF(), QSizeF(p.fontMetrics().horizontalAdvance(state_.traffic[i].label) + 8, 16));
+    if (box.width() > geometry_.pitch()) continue;  // it would hide the shards; the text below has it, too
     box.moveCenter(middle + QPointF(0, 10.0 * static_cast<double>(i)));
-    p.fillRect(box, mix(t.panel, axis_color(traffic_[i].axis), 0.15));
-    draw_elided(p, box, Qt::AlignCenter, traffic_[i].label, t.text);
+    p.fillRect(box, mix(t.panel, axis_color(state_.traffic[i].axis), 0.15));
+    draw_elided(p, box, Qt::AlignCenter, state_.traffic[i].label, t.text);
   }
 }
 
 // --- The selected tensor ---
 
-void MeshCanvas::paint_tensor(QPainter& p) const {
+void MeshPainter::paint_tensor(QPainter& p) const {
   const Theme& t = theme();
-  QRectF line(tensor_area_.left(), tensor_area_.top(), tensor_area_.width(), 18);
-  if (!shown_.tensor) {
-    const QString why =
-        tensor_.empty() ? tr("Select a tensor to see its shards") : tr("This design has no tensor %1").arg(qs(tensor_));
+  QRectF line(geometry_.tensor().left(), geometry_.tensor().top(), geometry_.tensor().width(), 18);
+  if (!state_.shown.tensor) {
+    const QString why = state_.tensor.empty() ? MeshCanvas::tr("Select a tensor to see its shards")
+                                              : MeshCanvas::tr("This design has no tensor %1").arg(qs(state_.tensor));
     draw_elided(p, line, Qt::AlignLeft | Qt::AlignVCenter, why, t.muted);
     return;
   }
-  const mesh::PlacedTensor& tensor = *shown_.tensor;
-  const QString where = lacks_height() ? qs(mesh::to_text(tensor.spec)) : qs(tensor.rule);
+  const mesh::PlacedTensor& tensor = *state_.shown.tensor;
+  const QString where = geometry_.lacks_height() ? qs(mesh::to_text(tensor.spec)) : qs(tensor.rule);
   const int room_for_name = static_cast<int>(line.width()) - p.fontMetrics().horizontalAdvance(where) - 10;
   draw_elided(p, line, Qt::AlignRight | Qt::AlignVCenter, where, t.muted);
-  p.setFont(font());
+  p.setFont(canvas_.font());
   p.setPen(t.text);
   p.drawText(line, Qt::AlignLeft | Qt::AlignVCenter,
              p.fontMetrics().elidedText(qs(tensor.name), Qt::ElideRight, room_for_name));
   p.setFont(small_font());
-  if (lacks_height()) return;
+  if (geometry_.lacks_height()) return;
   paint_dimensions(p);
-  line.moveTop(tensor_dimension_at(0).bottom() + 5);
+  line.moveTop(geometry_.tensor_dimension_at(0).bottom() + 5);
   const auto write = [&](const QString& text, const QColor& color) {
-    if (line.bottom() > tensor_area_.bottom()) return;
+    if (line.bottom() > geometry_.tensor().bottom()) return;
     draw_elided(p, line, Qt::AlignLeft | Qt::AlignVCenter, text, color);
     line.translate(0, 16);
   };
-  QStringList pieces{tr("complete on every device")};
-  if (tensor.shards > 1) pieces = {tr("%1 each, %n piece(s)", nullptr, tensor.shards).arg(times(tensor.shard))};
-  if (tensor.replicas > 1 && tensor.shards > 1) pieces << tr("%n copies", nullptr, tensor.replicas);
+  QStringList pieces{MeshCanvas::tr("complete on every device")};
+  if (tensor.shards > 1)
+    pieces = {MeshCanvas::tr("%1 each, %n piece(s)", nullptr, tensor.shards).arg(times(tensor.shard))};
+  if (tensor.replicas > 1 && tensor.shards > 1) pieces << MeshCanvas::tr("%n copies", nullptr, tensor.replicas);
   write(pieces.join(u", "_s), t.text);
-  if (!shows_tensor_beside())
-    for (const CanvasTraffic& traffic : traffic_)
+  if (!geometry_.shows_tensor_beside())
+    for (const CanvasTraffic& traffic : state_.traffic)
       if (!traffic.label.isEmpty()) write(traffic.axis % u": "_s % traffic.label, axis_text_color(traffic.axis));
-  const auto room = static_cast<size_t>(std::max(0.0, (tensor_area_.bottom() - line.top() - 2) / 16));
-  for (size_t i = 0; i < traffic_.size(); ++i) {
-    const size_t left = traffic_.size() - i;
-    if (i + 1 == room && left > 1) return write(tr("and %1 more").arg(left), t.muted);  // listed in the tooltip
-    write(traffic_[i].text, axis_text_color(traffic_[i].axis));
+  const auto room = static_cast<size_t>(std::max(0.0, (geometry_.tensor().bottom() - line.top() - 2) / 16));
+  for (size_t i = 0; i < state_.traffic.size(); ++i) {
+    const size_t left = state_.traffic.size() - i;
+    if (i + 1 == room && left > 1)
+      return write(MeshCanvas::tr("and %1 more").arg(left), t.muted);  // listed in the tooltip
+    write(state_.traffic[i].text, axis_text_color(state_.traffic[i].axis));
   }
 }
 
-void MeshCanvas::paint_dimensions(QPainter& p) const {
+void MeshPainter::paint_dimensions(QPainter& p) const {
   const Theme& t = theme();
-  const mesh::PlacedTensor& tensor = *shown_.tensor;
-  const bool editing = edit_mode_ == EditMode::mouse || edit_mode_ == EditMode::moving;
+  const mesh::PlacedTensor& tensor = *state_.shown.tensor;
+  const bool editing = edit_.aims();
   for (size_t d = 0; d < tensor.dims.size(); ++d) {
-    const QRectF box = tensor_dimension_at(static_cast<int>(d));
-    const bool aimed = action_ && action_->kind == Action::Kind::shard && action_->value == static_cast<int>(d);
-    const QColor edge = !aimed ? (editing ? t.accent : t.line) : outcome_ && outcome_->accepted ? t.good : t.bad;
+    const QRectF box = geometry_.tensor_dimension_at(static_cast<int>(d));
+    const bool aimed =
+        edit_.action() && edit_.action()->kind == Action::Kind::shard && edit_.action()->value == static_cast<int>(d);
+    const QColor edge = !aimed ? (editing ? t.accent : t.line) : edit_.is_accepted() ? t.good : t.bad;
     p.setPen(QPen(edge, aimed ? 2 : 1, editing ? Qt::DashLine : Qt::SolidLine));
     p.setBrush(aimed ? mix(t.panel, edge, 0.25) : mix(t.panel, t.text, 0.04));
     p.drawRoundedRect(box, 4, 4);
@@ -365,33 +347,33 @@ void MeshCanvas::paint_dimensions(QPainter& p) const {
 
 // Two lines below the axes that nothing else uses: a refusal or a preview, which points at its axis, else the status of
 // a device.
-void MeshCanvas::paint_callout(QPainter& p) const {
+void MeshPainter::paint_callout(QPainter& p, const QString& text, const QRect& anchor, Editing editing) const {
   const Theme& t = theme();
   constexpr int kWrapped = Qt::AlignLeft | Qt::AlignVCenter | Qt::TextWordWrap;
-  const QString text = callout();
   if (text.isEmpty()) {
-    QString now = status();
-    if (now.isEmpty() && editing_ == Editing::allowed && drawable_) {
-      now = tr("Drag an axis to change its size, or drop it on a side of the grid or on a dimension of the tensor");
-      if (p.fontMetrics().boundingRect(callout_area_.toRect(), kWrapped, now).height() > callout_area_.height())
-        now = tr("Drag an axis, also onto the grid or onto a dimension");
+    QString now = state_.status();
+    if (now.isEmpty() && editing == Editing::allowed && state_.drawable) {
+      now = MeshCanvas::tr(
+          "Drag an axis to change its size, or drop it on a side of the grid or on a dimension of the tensor");
+      if (p.fontMetrics().boundingRect(geometry_.callout().toRect(), kWrapped, now).height() >
+          geometry_.callout().height())
+        now = MeshCanvas::tr("Drag an axis, also onto the grid or onto a dimension");
     }
     p.setPen(t.muted);
-    p.drawText(callout_area_, kWrapped, now);
+    p.drawText(geometry_.callout(), kWrapped, now);
     return;
   }
-  const QColor edge = message_.isEmpty() ? axis_color(edited_axis_) : t.bad;
-  const QRectF room = callout_area_.adjusted(0, 0, -18, -4);
+  const QColor edge = state_.message.isEmpty() ? axis_color(edit_.axis()) : t.bad;
+  const QRectF room = geometry_.callout().adjusted(0, 0, -18, -4);
   QRectF box = p.fontMetrics().boundingRect(room.toRect(), kWrapped, text);
-  box = QRectF(callout_area_.left(), callout_area_.top(), box.width() + 18, callout_area_.height());
-  const AxisChip* anchor = chip(edited_axis_);
-  const double last = std::max(callout_area_.left(), callout_area_.right() - box.width());
-  if (anchor) box.moveLeft(std::clamp(anchor->x() - 4.0, callout_area_.left(), last));
+  box = QRectF(geometry_.callout().left(), geometry_.callout().top(), box.width() + 18, geometry_.callout().height());
+  const double last = std::max(geometry_.callout().left(), geometry_.callout().right() - box.width());
+  if (!anchor.isNull()) box.moveLeft(std::clamp(anchor.x() - 4.0, geometry_.callout().left(), last));
   p.setPen(QPen(edge, 1));
   p.setBrush(mix(t.panel, edge, 0.12));
   p.drawRoundedRect(box, 5, 5);
-  if (anchor) {
-    const double x = anchor->geometry().center().x(), top = box.top();
+  if (!anchor.isNull()) {
+    const double x = anchor.center().x(), top = box.top();
     p.drawPolygon(QPolygonF({{x - 5, top}, {x, top - 5}, {x + 5, top}}));
   }
   p.setPen(t.text);
