@@ -144,11 +144,7 @@ thread_local HttpConnection* current = nullptr;
 // length it would wait for a body that never comes.
 void hide_library_features(httplib::Request& request) {
   request.ranges.clear();
-  for (const char* header : {"Accept-Encoding", "Content-Encoding"}) request.headers.erase(header);
-  const std::string type = request.get_header_value("Content-Type");
-  request.headers.erase("Content-Type");
-  request.headers.erase(kContentType);
-  request.set_header(kContentType, type);
+  for (const char* header : {"Accept-Encoding", "Content-Encoding", "Content-Type"}) request.headers.erase(header);
   if (!request.has_header("Content-Length") && !request.has_header("Transfer-Encoding"))
     request.set_header("Content-Length", "0");
 }

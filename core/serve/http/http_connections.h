@@ -23,10 +23,6 @@ struct ConnectionLimits {
   double idle_s = 75, read_s = 30, write_s = 30;  // between requests; for reading a whole one; without writing progress
 };
 
-// Name under which handlers find the Content-Type of a request; cpp-httplib would parse the body by the original
-// header.
-inline constexpr const char* kContentType = "X-Given-Content-Type";
-
 class HttpConnection;
 
 class HttpConnections : public httplib::Server {
@@ -40,7 +36,7 @@ class HttpConnections : public httplib::Server {
   void finish();
 
   // For request handlers, about the request of the calling thread:
-  static const HttpHead& head();             // as received
+  static const HttpHead& head();             // as received, with headers that the library does not get
   static bool is_disconnected();             // the client has closed its end
   static void close_after_this();            // closes the connection after the response, because the body is not read
   static bool closes_after_this();           // after close_after_this(), or because the body could not be read

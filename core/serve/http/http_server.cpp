@@ -274,7 +274,8 @@ std::optional<HttpError> HttpServer::check_request(const Request& req, Response&
     return HttpError{405, "invalid_request_error", req.path + " allows " + methods, "", "method_not_allowed"};
   }
   // Browsers send forms and plain text to other origins without a preflight request, but not JSON.
-  if (req.method == "POST" && !req.get_header_value(kContentType).starts_with("application/json"))
+  if (req.method == "POST" &&
+      !HttpConnections::head().find("content-type").value_or("").starts_with("application/json"))
     return HttpError{415, "invalid_request_error", "the body must be JSON: send Content-Type: application/json", "",
                      "content_type"};
   return std::nullopt;
