@@ -37,8 +37,8 @@ Request request_of(const MachineRates& rates, const MachineFigure& f) {
 }
 
 TEST(MachineRates, PlansTakeTheMeasuredSeconds) {
-  ASSERT_GE(test::context().processors.size(), 4U);
-  for (const MachineRates& rates : test::context().processors)
+  ASSERT_GE(test::context().processors().size(), 4U);
+  for (const MachineRates& rates : test::context().processors())
     for (const MachineFigure& f : rates.figures) {
       Request r = request_of(rates, f);
       apply(rates, RatesOrigin::measured, rates.threads, r);
@@ -52,7 +52,7 @@ TEST(MachineRates, PlansTakeTheMeasuredSeconds) {
 
 // Rates of one type of weights that lack another: its own peak and its own bytes count.
 TEST(MachineRates, WeightsThatWereNotMeasuredAreNotAsFastAsThoseThatWere) {
-  const MachineRates& amx = test::context().processors.back();
+  const MachineRates& amx = test::context().processors().back();
   ASSERT_EQ(amx.instructions, "amx");
   for (MachineFigure f : amx.figures) {
     ASSERT_EQ(f.weights, DType::bf16) << "f32 was measured with AMX: test another class";
@@ -64,7 +64,7 @@ TEST(MachineRates, WeightsThatWereNotMeasuredAreNotAsFastAsThoseThatWere) {
 }
 
 TEST(MachineRates, IntervalsHoldTheMeasurementAndAreWiderElsewhere) {
-  const MachineRates& rates = test::context().processors.front();
+  const MachineRates& rates = test::context().processors().front();
   const MachineFigure& f = rates.figures.front();
   const auto step = [&](RatesOrigin origin, int threads) {
     Request r = request_of(rates, f);
@@ -83,7 +83,7 @@ TEST(MachineRates, IntervalsHoldTheMeasurementAndAreWiderElsewhere) {
 TEST(MachineRates, OfThisProcessorComeFirstThenThoseOfItsInstructions) {
   MachineRates two{.processor = "A 1 2", .instructions = "avx2", .threads = 2}, eight = two, other = two;
   eight.threads = 8, other.processor = "B 1 2";
-  const std::vector<MachineRates> own{other, two, eight}, &shipped = test::context().processors;
+  const std::vector<MachineRates> own{other, two, eight}, &shipped = test::context().processors();
   EXPECT_EQ(rates_of(own, shipped, {"A 1 2", "avx2", 6}), &own[2]);
   EXPECT_EQ(rates_of(own, shipped, {"A 1 2", "avx2", 1}), &own[1]);
   EXPECT_EQ(rates_of(own, shipped, {"A 1 2", "avx512", 2})->instructions, "avx512");
@@ -97,7 +97,7 @@ TEST(MachineRates, OfThisProcessorComeFirstThenThoseOfItsInstructions) {
 TEST(MachineRates, AreReplacedForOneProcessorAndKeptForOthers) {
   const test::Scratch folder;
   const fs::path own = folder.path() / "hardware";
-  MachineRates first = test::context().processors.front(), second = first;
+  MachineRates first = test::context().processors().front(), second = first;
   first.processor = "A 1 2", second.processor = "B 1 2";
   save_machine_rates(own, first);
   save_machine_rates(own, second);
@@ -112,7 +112,7 @@ TEST(MachineRates, AreReplacedForOneProcessorAndKeptForOthers) {
 TEST(MachineRates, ErrorsNameFileRowAndKey) {
   const test::Scratch folder;
   const auto message = [&](auto change) {
-    Json rates = to_json(test::context().processors.front());
+    Json rates = to_json(test::context().processors().front());
     change(rates);
     const fs::path file = folder.put("machine.json", Json({{"machines", Json::array({rates})}}).dump());
     try {

@@ -134,7 +134,7 @@ Texts calibration_seeds() {
   Json first = Json::array();
   for (const Json& factor : shipped["factors"])
     if (first.size() < 3) first.push_back(factor);
-  const Json machines = Json::array({plan::to_json(test::context().processors.front())});
+  const Json machines = Json::array({plan::to_json(test::context().processors().front())});
   return {Json{{"schema", 1}, {"date", "2026"}, {"source", "x"}, {"by", "you"}, {"factors", first}}.dump(),
           Json{{"schema", 1}, {"machines", machines}}.dump()};
 }

@@ -10,6 +10,21 @@
 
 namespace mw::plan {
 
+namespace {
+
+std::function<const std::vector<MachineRates>&()> read_when_needed(std::filesystem::path file) {
+  struct Rates {
+    std::once_flag read;
+    std::vector<MachineRates> all;
+  };
+  return [file = std::move(file), rates = std::make_shared<Rates>()]() -> const std::vector<MachineRates>& {
+    std::call_once(rates->read, [&] { rates->all = read_machine_rates(file); });
+    return rates->all;
+  };
+}
+
+}  // namespace
+
 PlanContext PlanContext::load(const std::filesystem::path& folder, const std::filesystem::path& user_folder) {
   PlanContext context{.catalogue = hardware::Catalogue::load(folder, user_folder)};
   try {
@@ -18,7 +33,7 @@ PlanContext PlanContext::load(const std::filesystem::path& folder, const std::fi
   } catch (const Error& error) {
     context.uncalibrated = error.problem();
   }
-  context.processors = read_machine_rates(folder / "processors.json");
+  context.processors = read_when_needed(folder / "processors.json");
   try {
     context.machines = own_machine_rates(user_folder);
   } catch (const Error& error) {
@@ -34,7 +49,7 @@ std::vector<Problem> PlanContext::problems() const {
 }
 
 RatesInForce rates_of(const PlanContext& context, const Processor& processor) {
-  const MachineRates* found = rates_of(context.machines, context.processors, processor);
+  const MachineRates* found = rates_of(context.machines, context.processors(), processor);
   const bool own =
       std::any_of(context.machines.begin(), context.machines.end(), [&](const auto& r) { return &r == found; });
   return {found, own ? RatesOrigin::measured : RatesOrigin::shipped};

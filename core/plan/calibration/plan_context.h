@@ -14,11 +14,13 @@ namespace mw::plan {
 
 struct PlanContext {
   hardware::Catalogue catalogue;
-  Calibration calibration{};                           // without factors if there is no file
-  std::optional<Problem> uncalibrated{};               // why the calibration could not be read; see calibration_of()
-  std::vector<MachineRates> machines{}, processors{};  // measured on this machine; shipped, by instructions
-  std::optional<Problem> unrated{};                    // why `machines` could not be read
-  std::vector<Problem> problems() const;               // of the user's files, whose other rows are in force
+  Calibration calibration{};              // without factors if there is no file
+  std::optional<Problem> uncalibrated{};  // why the calibration could not be read; see calibration_of()
+  std::vector<MachineRates> machines{};   // measured on this machine
+  // Shipped, by instructions: read when a plan for this machine first needs them. Throws as read_machine_rates().
+  std::function<const std::vector<MachineRates>&()> processors{};
+  std::optional<Problem> unrated{};       // why `machines` could not be read
+  std::vector<Problem> problems() const;  // of the user's files, whose other rows are in force
 
   // Reads the shipped `folder`, then what `user_folder` adds (Catalogue::load()). A calibration that cannot be read
   // does not prevent loading: prices and targets stay known.
