@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "core/planning/diagnostics.h"
+#include "core/planning/planning.h"
 #include "core/planning/search_experiment.h"
 
 namespace {

@@ -65,12 +65,11 @@ std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const plan
 }
 
 ComparedRun compared_plan(const experiment::Experiment& experiment, const plan::PlanContext& context) {
-  if (!planning::planned_elsewhere(experiment) || experiment.valid_values().kind != experiment::Kind::train)
+  if (experiment.valid_values().kind != experiment::Kind::train)
     throw Error({.id = "COMPARE",
                  .message = "this experiment has no plan to compare",
-                 .found = "kind " + std::string(to_string(experiment.valid_values().kind)) + ", target " +
-                          experiment.valid_values().target.id,
-                 .expected = "a training on a target other than cpu",
+                 .found = "kind " + std::string(to_string(experiment.valid_values().kind)),
+                 .expected = "a training",
                  .fix = "run it, and compare the run"});
   const planning::ExperimentPlan p = planning::plan_experiment(experiment, context);
   ComparedRun out{.name = experiment.config().name,

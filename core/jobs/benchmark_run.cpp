@@ -9,7 +9,6 @@
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/model/catalogue.h"
 #include "core/planning/calibrating.h"
-#include "core/planning/plan_request.h"
 
 namespace mw::jobs {
 namespace {
@@ -31,7 +30,7 @@ experiment::Experiment benchmark_experiment(const MachineBenchmarkRequest& reque
   e.set_value("train.dtype", "bf16");
   e.set_value("train.batch", request.train_rows);
   e.set_value("train.steps", steps);
-  e.set_value("lora.rank", kBenchmarkRank);
+  e.set_value("lora.rank", plan::kBenchmarkRank);
   e.set_value("lora.alpha", kBenchmarkAlpha);
   return e;
 }
@@ -60,7 +59,7 @@ std::optional<plan::MachineRates> machine_rates(const MachineBenchmarkRequest& r
   for (const BenchmarkFigure& f : benchmark.figures) {
     const plan::MachineWork work = work_of(f);
     const double round = f.tokens / f.tokens_per_second();
-    rates.figures.push_back({work, planning::dtype_of(f.weights), f.rows, f.len,
+    rates.figures.push_back({work, plan::dtype_of(f.weights), f.rows, f.len,
                              work == plan::MachineWork::decode ? round * f.rows / f.tokens : round});
   }
   return rates;

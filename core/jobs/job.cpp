@@ -14,7 +14,9 @@
 #include "core/jobs/size_run.h"
 #include "core/jobs/training_curves.h"
 #include "core/mesh/layout/unused_axes.h"
-#include "core/planning/predict.h"
+#include "core/plan/memory/engine_memory.h"
+#include "core/planning/engine_request.h"
+#include "core/planning/planning.h"
 #include "core/planning/predict_sizes.h"
 #include "core/serve/load/sweep_settings.h"
 #include "core/store/sweep_points.h"
@@ -210,11 +212,20 @@ event::Finished run_training(Record& record, Json info, const EventSink& sink, s
                               .info = std::move(info),
                               .predict = {}};
   request.predict = [&](const train::DataFacts& facts) {
-    return planning::predicted_json(planning::predict_run(request.settings, facts))["memory"];
+    plan::Request planned = planning::engine_request(request.settings, facts.config);
+    planning::set_rows(facts, "its data", planned);
+    return planning::memory_json(plan::engine_memory(planned));
   };
   for (const Problem& p : mesh::find_unused_axes(request.settings.model.mesh, request.settings.model.rules))
     sink({0, event::Log{to_string(p.severity), to_text(p)}});
   return train::train(request, sink, stop, gate);
+}
+
+// Null: not given, or its files cannot be read, and a run has no predicted times.
+plan::PlanContextPtr context_of(const Record& record) try {
+  return record.context ? record.context() : nullptr;
+} catch (const Error&) {
+  return nullptr;
 }
 
 event::Finished run_kind(Record& record, const Json& info, const EventSink& sink, std::stop_token stop,
@@ -223,7 +234,7 @@ event::Finished run_kind(Record& record, const Json& info, const EventSink& sink
     case experiment::Kind::size:
       if (are_sizes_predicted(record.experiment.config()))
         return run_predicted_sizes(record.experiment, *record.context(), info, sink, stop);
-      return run_sizes(record.experiment.config(), info, sink, std::move(stop), gate);
+      return run_sizes(record.experiment, context_of(record).get(), info, sink, std::move(stop), gate);
     case experiment::Kind::serve:
       return run_sweep({record.experiment, info, record.points, record.context}, sink, std::move(stop), gate);
     case experiment::Kind::train:
@@ -233,12 +244,7 @@ event::Finished run_kind(Record& record, const Json& info, const EventSink& sink
 }
 
 MemoryReport memory_report(const engine::OutOfMemory& failure, const Record& record, const std::stop_token& stop) {
-  plan::PlanContextPtr context;
-  try {
-    if (record.context) context = record.context();
-  } catch (const Error&) {  // the report names no slowdowns then
-  }
-  return report_of(failure, record.experiment, context.get(), stop);
+  return report_of(failure, record.experiment, context_of(record).get(), stop);
 }
 
 // train.tensorboard/RUN of a training run, else empty.

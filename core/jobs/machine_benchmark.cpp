@@ -243,7 +243,7 @@ class MachineBenchmarker {
   void train_lora(model::WeightType type) {
     const std::string form(to_string(type));
     Model model(*this, type, engine::NetworkUse::training);
-    model.network.add_lora({.rank = kBenchmarkRank,
+    model.network.add_lora({.rank = plan::kBenchmarkRank,
                             .alpha = kBenchmarkAlpha,
                             .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}},
                            1);

@@ -13,10 +13,11 @@
 #include "core/engine/kernels/machine_peak.h"
 #include "core/model/config.h"
 #include "core/model/types.h"
+#include "core/plan/calibration/machine_rates.h"
 
 namespace mw::jobs {
 
-inline constexpr int kBenchmarkRank = 16, kBenchmarkAlpha = 32;  // of the LoRA step, with adapters on all products
+inline constexpr int kBenchmarkAlpha = 2 * plan::kBenchmarkRank;  // of the LoRA step, with adapters on all products
 inline constexpr const char* kNoisyBenchmark =
     "The rounds differ by more than 15 % or other programs use the processor: repeat on an idle machine.";
 

@@ -144,7 +144,7 @@ bool repaired(const recipes::RecipeInput& s, const std::string& rule) {
 // {category: bytes, "total", "devices": [...]} of the fullest device, as the info of a Started event has it, so that
 // the charts of a recorded run show it. Empty if the target is this machine or no plan is possible.
 Json predicted_memory(const experiment::Experiment& e, const plan::PlanContext& context) try {
-  if (!planning::planned_elsewhere(e)) return Json::object();
+  if (e.valid_values().target.id == "cpu") return Json::object();
   const Json planned = planning::planned_json(planning::plan_experiment(e, context));
   Json fullest = Json::object(), devices = Json::array();
   for (const Json& device : planned.at("devices")) {

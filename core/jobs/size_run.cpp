@@ -10,7 +10,7 @@
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
 #include "core/model/catalogue.h"
-#include "core/planning/predict.h"
+#include "core/planning/engine_server.h"
 #include "core/planning/predict_sizes.h"
 #include "core/train/model.h"
 #include "core/train/run_settings.h"
@@ -89,6 +89,17 @@ Adapters adapters_of(const experiment::ExperimentConfig& config, const model::Co
   return a;
 }
 
+// At the rates of this machine; none if it cannot be planned, such as with a calibration that cannot be read.
+std::optional<serve::SizePoint::PredictedTime> planned_time(experiment::Experiment e, const plan::PlanContext& context,
+                                                            const serve::SizePoint& point) try {
+  e.set_value("size.adapters", point.adapters);
+  const plan::Request request =
+      planning::with_case(planning::plan_request(e, context), e.config().size, {point.workload, point.batch});
+  return planning::predicted_time(request, plan::predict(request));
+} catch (const Error&) {
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool are_sizes_predicted(const experiment::ExperimentConfig& config) {
@@ -123,8 +134,9 @@ serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config
   return s;
 }
 
-event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info, const EventSink& sink,
-                          std::stop_token stop, train::PauseGate& gate) {
+event::Finished run_sizes(const experiment::Experiment& experiment, const plan::PlanContext* context, Json info,
+                          const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
+  const experiment::ExperimentConfig& config = experiment.config();
   const auto start_time = Clock::now();
   const auto emit = [&](auto body) { sink({seconds_since(start_time), std::move(body)}); };
   emit(event::StateChanged{RunState::running});
@@ -174,7 +186,8 @@ event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info,
   event::Finished finished;
   const serve::SizingCallbacks callbacks{
       .point =
-          [&](const serve::SizePoint& p) {
+          [&](serve::SizePoint p) {
+            if (context && p.fits()) p.predicted_time = planned_time(experiment, *context, p);
             if (!p.fits())
               emit(event::Log{"warning", std::string(to_string(p.workload)) + ", batch " + std::to_string(p.batch) +
                                              " would need " + to_text(p.predicted.total()) + " of " +

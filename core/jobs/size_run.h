@@ -19,10 +19,10 @@ bool are_sizes_predicted(const experiment::ExperimentConfig& config);
 // Throws Error for invalid or missing keys, including the model.
 serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config);
 
-// Emits Started and one Point per measurement, and returns the Finished event, with state cancelled after a stop.
-// Throws on failure.
-event::Finished run_sizes(const experiment::ExperimentConfig& config, Json info, const EventSink& sink,
-                          std::stop_token stop, train::PauseGate& gate);
+// Emits Started and one Point per measurement, with its predicted time unless `context` is null, and returns the
+// Finished event, with state cancelled after a stop. Throws on failure.
+event::Finished run_sizes(const experiment::Experiment& experiment, const plan::PlanContext* context, Json info,
+                          const EventSink& sink, std::stop_token stop, train::PauseGate& gate);
 
 // The same for another target: its points have predicted times and memory, with and without LoRA adapters. Takes well
 // under a second.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "core/base/json.h"
 #include "core/experiment/config.h"
 #include "core/plan/request/plan_result.h"
 

@@ -110,7 +110,7 @@ void add_plan(const plan::Request& r, const plan::Plan& plan, lint::CheckInput& 
                                    .total = plan.memory.at_peak.total(),
                                    .logits = plan.memory.at_peak[MemoryCategory::logits]};
   if (facts.server && plan.memory.fits()) facts.server->longest_request = plan.serve->longest_request;
-  if (r.lengths.histogram.empty() && r.lengths.mean <= 0) return;
+  if (r.engine || (r.lengths.histogram.empty() && r.lengths.mean <= 0)) return;  // the engine computes no padding
   facts.real_share = plan.run.real_share;
   const plan::RowStatistics rows = plan::row_statistics(r.lengths, 1);
   if (rows.rows > 0 && rows.packed_rows > 0)

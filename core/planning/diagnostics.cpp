@@ -7,6 +7,7 @@
 
 #include "core/experiment/parameters.h"
 #include "core/plan/search/smallest_changes.h"
+#include "core/planning/memory_fixes.h"
 
 namespace mw::planning {
 namespace {
@@ -224,7 +225,7 @@ std::vector<Diagnostic> Diagnosis::beyond_the_document() const {
 }
 
 Diagnosis diagnose(const experiment::Experiment& experiment, const plan::PlanContext& context,
-                   const DiagnosticFacts& known, Fixes fixes) {
+                   const DiagnosticFacts& known, Fixes fixes, const std::stop_token& stop) {
   Diagnosis out;
   bool readable = true;
   for (const Problem& p : experiment.validate()) {
@@ -240,38 +241,30 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const plan::PlanCon
   }
   plan::Request request;
   try {
-    request = plan_request(experiment, context);
-    if (planned_elsewhere(experiment)) plan::check_request(request);
+    request = known.request ? *known.request : plan_request(experiment, context);
+    plan::check_request(request);
   } catch (const Error& error) {
     out.found.push_back(plain(error.problem()));
     return out;
   }
   lint::Report report = lint::check(check_facts(config, request, known));
   if (known.plan) {
-    const plan::Request& planned = known.request ? *known.request : request;
-    const FixPlanner planner(experiment, planned, *known.plan, context);
+    const FixPlanner planner(experiment, request, *known.plan, context);
     const bool search = fixes == Fixes::searched && !known.plan->memory.fits();
-    add_plan_problems(
-        *known.plan, report,
-        search ? planned_fixes(memory_fixes(experiment, planned, context), planner) : std::vector<lint::Fix>{}, out);
-    if (planned.target.chip.vendor != hardware::Vendor::cpu)  // the engine's runs are predicted by its own formulas
+    const bool trains_here = request.engine && request.work == plan::Work::train;  // its rows have been read
+    std::vector<lint::Fix> memory;
+    if (search && trains_here)
+      for (const MemoryFix& fix : memory_fixes(experiment, &context, stop)) memory.push_back(fix_of(fix));
+    else if (search)
+      memory = planned_fixes(memory_fixes(experiment, request, context), planner);
+    add_plan_problems(*known.plan, report, std::move(memory), out);
+    if (!trains_here)
       for (lint::Finding& f : report.findings)
         for (lint::Fix& fix : f.fixes) planner.describe(fix);
   }
   for (lint::Finding& f : report.findings) out.found.push_back(diagnostic(std::move(f)));
   out.unchecked = std::move(report.unchecked);
   return out;
-}
-
-Diagnosis diagnostics(const experiment::Experiment& experiment, const plan::PlanContext& context) {
-  // Runs on this machine are predicted by the engine's formulas, not by the planner.
-  if (!planned_elsewhere(experiment)) return diagnose(experiment, context);
-  try {
-    const plan::Plan plan = plan::predict(plan_request(experiment, context));
-    return diagnose(experiment, context, {.plan = &plan}, Fixes::searched);
-  } catch (const Error&) {
-    return diagnose(experiment, context);  // reports why it cannot be planned
-  }
 }
 
 void require_runnable(const experiment::Experiment& experiment, const plan::PlanContext& context,

@@ -35,9 +35,7 @@ struct Diagnosis {
 };
 // Of the files that the document references, reads only config.json, safetensors headers and histograms.
 Diagnosis diagnose(const experiment::Experiment& experiment, const plan::PlanContext& context,
-                   const DiagnosticFacts& known = {}, Fixes fixes = Fixes::at_hand);
-// Plans the experiment first, if the document can be planned, and diagnoses it with that plan.
-Diagnosis diagnostics(const experiment::Experiment& experiment, const plan::PlanContext& context);
+                   const DiagnosticFacts& known = {}, Fixes fixes = Fixes::at_hand, const std::stop_token& stop = {});
 
 // Throws the first reason why the stack would not start the planned experiment, with the checker's fix. `request`: of
 // the plan. A plan that does not fit passes.

@@ -24,23 +24,16 @@ serve::OutOfWindowKv window_kv(const options::Serving& serve) {
   return serve.sliding_window_kv ? serve::OutOfWindowKv::freed : serve::OutOfWindowKv::kept;
 }
 
-EngineServer engine_server(const experiment::ExperimentConfig& experiment, const model::Config& config) {
-  train::ModelSettings settings = train::model_values(experiment);
-  settings.use = engine::NetworkUse::inference;
+plan::InferenceModel inference_model(const train::ModelSettings& settings) {
+  return {.weights = settings.weights, .threads = train::thread_count(settings.threads)};
+}
+
+serve::SchedulerSettings engine_server(const experiment::ExperimentConfig& experiment, const model::Config& config) {
+  const train::ModelSettings settings = train::model_values(experiment);
   const plan::InferenceModel model = inference_model(settings);
-  const serve::SchedulerSettings wanted = server_settings(experiment.serve, config);
-  EngineServer out{.settings = {}, .memory = {}};
-  out.memory.capacity = train::device_capacity(settings);
   const Bytes weights = plan::predict_memory(config, model, plan::Serving{}).at_peak[MemoryCategory::weights];
-  out.settings = serve::lay_out_engine_kv(config, wanted, requested_kv(experiment.serve), window_kv(experiment.serve),
-                                          {model, out.memory.capacity - weights});
-  plan::MemoryPlan memory = plan::predict_memory(config, model, serve::planned_serving(config, out.settings));
-  out.memory.at_peak = memory.at_peak;
-  out.memory.peak_instant = std::move(memory.peak_instant);
-  out.memory.sources = {
-      "formulas of core/plan, held against the engine's measured ledger by its tests; adapters that "
-      "are served come on top"};
-  return out;
+  return serve::lay_out_engine_kv(config, server_settings(experiment.serve, config), requested_kv(experiment.serve),
+                                  window_kv(experiment.serve), {model, train::device_capacity(settings) - weights});
 }
 
 }  // namespace mw::planning

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicts the memory that a server reserves on this machine, from the engine's formulas. Thread-safe.
+// The settings of a server on this machine. Thread-safe.
 #pragma once
 #include "core/experiment/config.h"
-#include "core/planning/predict.h"
+#include "core/plan/memory/memory.h"
 #include "core/serve/scheduling/engine_kv_layout.h"
+#include "core/train/settings.h"
 
 namespace mw::planning {
 
@@ -12,11 +13,9 @@ serve::SchedulerSettings server_settings(const options::Serving& serve, const mo
 Bytes requested_kv(const options::Serving& serve);  // 0: as much as the requests need, limited by free memory
 serve::OutOfWindowKv window_kv(const options::Serving& serve);
 
-struct EngineServer {
-  serve::SchedulerSettings settings;  // with the engine's KV layout
-  Prediction memory;                  // exact, without adapters
-};
-// For one device. Throws SERVE if not even one request of max_model_len tokens fits.
-EngineServer engine_server(const experiment::ExperimentConfig& experiment, const model::Config& config);
+// Returns the model of an inference workload without adapters.
+plan::InferenceModel inference_model(const train::ModelSettings& settings);
+// With the engine's KV layout, for one device. Throws SERVE if not even one request of max_model_len tokens fits.
+serve::SchedulerSettings engine_server(const experiment::ExperimentConfig& experiment, const model::Config& config);
 
 }  // namespace mw::planning

@@ -6,7 +6,10 @@
 
 #include "core/data/dataset/example_list.h"
 #include "core/formats/huggingface/hf_weights.h"
+#include "core/plan/memory/engine_memory.h"
 #include "core/plan/search/smallest_changes.h"
+#include "core/plan/time/predict.h"
+#include "core/planning/engine_request.h"
 #include "core/train/model.h"
 #include "core/train/run_settings.h"
 
@@ -32,18 +35,18 @@ class FixPricing {
       : experiment_(e), context_(context) {
     const experiment::ExperimentConfig config = e.config();
     seconds_ = seconds(e);
+    config_ = formats::model_config(config.model);
     if (config.model.path.empty() || config.data.path.empty()) return;  // every row as long as it may be
     const train::Settings s = train::train_settings(config);
-    config_ = formats::read_config(s.model.path);
     tokenizer_ = train::load_tokenizer_of(s.model);
     dataset_ = data::open_dataset(s.data, *tokenizer_, stop);
   }
   // Empty if the changed experiment does not fit or is invalid.
   std::optional<MemoryFix> price(const Edits& edits) const try {
     const experiment::Experiment changed = with_edits(experiment_, edits);
-    const Prediction p = prediction(changed);
-    if (!p.fits()) return std::nullopt;
-    MemoryFix fix{edits, p.at_peak.total(), p.capacity};
+    const plan::DeviceMemory memory = plan::engine_memory(request(changed.config()));
+    if (!memory.fits()) return std::nullopt;
+    MemoryFix fix{edits, memory.at_peak.total(), memory.capacity};
     const bool meshes = edits.back().key.starts_with("mesh.");  // virtual devices share this machine
     if (const auto changed_s = meshes ? std::nullopt : seconds(changed); changed_s && seconds_)
       fix.slowdown = *changed_s / *seconds_ - 1;
@@ -53,10 +56,11 @@ class FixPricing {
   }
 
  private:
-  Prediction prediction(const experiment::Experiment& e) const {
-    if (!tokenizer_) return predict(e, ReadData::no);
-    const train::Settings s = train::train_settings(e.config());
-    return predict_run(s, train::data_facts(s, config_, dataset_, *tokenizer_));
+  plan::Request request(const experiment::ExperimentConfig& config) const {
+    const train::Settings s = tokenizer_ ? train::train_settings(config) : train::plan_settings(config, config_.family);
+    plan::Request r = engine_request(s, config_);
+    if (tokenizer_) set_rows(train::data_facts(s, config_, dataset_, *tokenizer_), {}, r);
+    return r;
   }
   // Of the planner, for the ratio: the speed of this machine cancels out.
   std::optional<double> seconds(const experiment::Experiment& e) const try {
@@ -194,23 +198,6 @@ lint::Fix fix_of(const MemoryFix& fix) {
       .cost = (fix.slowdown ? plan::slowdown_text(*fix.slowdown) + ", " : std::string()) + "peak " + to_text(fix.peak),
       .edits = fix.edits,
       .slowdown = fix.slowdown};
-}
-
-Diagnostic memory_diagnostic(const experiment::Experiment& experiment, const Prediction& prediction,
-                             const plan::PlanContext& context, std::stop_token stop) {
-  Diagnostic d{
-      .problem = {.id = "MEMORY",
-                  .message = prediction.devices.size() > 1 ? "the run does not fit into the memory of its devices"
-                                                           : "the run does not fit into memory",
-                  .found = to_text(prediction.at_peak.total()) + " at " + prediction.peak_instant,
-                  .expected = "at most " + to_text(prediction.capacity)},
-      .why = {},
-      .evidence = {}};
-  for (const MemoryFix& fix : memory_fixes(experiment, &context, std::move(stop))) d.fixes.push_back(fix_of(fix));
-  d.problem.fix = d.fixes.empty()
-                      ? std::string("lower train.batch or data.max_len, or choose a smaller model")
-                      : d.fixes.front().label + ": " + d.fixes.front().cost + " (" + set_text(d.fixes.front()) + ")";
-  return d;
 }
 
 }  // namespace mw::planning

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/planning/diagnostics.h"
-#include "core/planning/predict.h"
 
 namespace mw::planning {
 
@@ -27,9 +26,5 @@ std::vector<MemoryFix> memory_fixes(const experiment::Experiment& experiment, co
 // "train.remat=layer (predicted peak 12 MiB of 16 MiB, 30 % slower)"
 std::string to_text(const MemoryFix& fix);
 lint::Fix fix_of(const MemoryFix& fix);
-
-// MEMORY, for a prediction that does not fit.
-Diagnostic memory_diagnostic(const experiment::Experiment& experiment, const Prediction& prediction,
-                             const plan::PlanContext& context, std::stop_token stop = {});
 
 }  // namespace mw::planning

@@ -17,7 +17,7 @@
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/local_model.h"
-#include "core/planning/engine_server.h"
+#include "core/planning/engine_request.h"
 #include "core/planning/epoch_rows.h"
 #include "core/train/model.h"
 #include "core/train/run_settings.h"
@@ -163,10 +163,6 @@ void set_serving(const experiment::ExperimentConfig& config, plan::Request& r) {
     r.products = serve.products;
     r.weights = serve.weight_dtype.value_or(r.weights);
   }
-  if (served_here(r)) {  // the engine's formats, regardless of the document
-    r.kv = model::DType::f32;
-    r.serve.kv_cache = engine_server(config, r.model).settings.kv.capacity;
-  }
   r.sliding_window_kv = serve.sliding_window_kv;
 }
 
@@ -225,6 +221,7 @@ Work work_of(experiment::Kind kind) {
 }
 
 model::Stack stack_of(const experiment::ExperimentConfig& config, const hardware::Target& target, Work work) {
+  if (target.chip.vendor == hardware::Vendor::cpu && work != Work::serve) return model::Stack::engine;
   const std::optional<model::Stack> stack = work == Work::serve ? config.serve.stack : config.train.stack;
   return stack.value_or(plan::default_stack(target.chip.vendor, work));
 }
@@ -240,23 +237,6 @@ mesh::Mesh planned_mesh(const experiment::Experiment& e, const plan::PlanContext
   const experiment::ExperimentConfig& config = e.valid_values();
   const hardware::Target target = context.catalogue.target(config.target.id);
   return mesh_of(config.mesh, target, stack_of(config, target, work_of(config.kind)));
-}
-
-model::DType dtype_of(model::WeightType weights) {
-  switch (weights) {
-    case model::WeightType::f32:
-      return model::DType::f32;
-    case model::WeightType::int8:
-      return model::DType::int8;
-    case model::WeightType::bf16:
-      break;
-  }
-  return model::DType::bf16;
-}
-
-bool planned_elsewhere(const experiment::Experiment& e) {
-  const experiment::ExperimentConfig& config = e.valid_values();
-  return config.target.id != "cpu" || config.kind == experiment::Kind::serve;
 }
 
 void retarget(experiment::Experiment& e, const std::string& id, const plan::PlanContext& context) {
@@ -311,8 +291,8 @@ bool runs_here(const plan::Request& r) {
   return r.stack == model::Stack::engine && r.target.chip.vendor == hardware::Vendor::cpu;
 }
 
-bool served_here(const plan::Request& r) {
-  return r.work == plan::Work::serve && runs_here(r) && r.mesh.devices() == 1;
+bool has_shipped_rates(const plan::Request& r) {
+  return runs_here(r) && r.calibrated.empty() && r.efficiencies.matmul.origin == plan::Origin::transferred;
 }
 
 plan::Request plan_request(const experiment::Experiment& e, const plan::PlanContext& context) {
@@ -323,7 +303,7 @@ plan::Request plan_request(const experiment::Experiment& e, const plan::PlanCont
   r.work = work_of(config.kind);
   plan::set_stack(r, stack_of(config, r.target, r.work));
   plan::apply(plan::calibration_of(context), r);
-  plan::set_weights(r, dtype_of(config.train.dtype));
+  plan::set_weights(r, plan::dtype_of(config.train.dtype));
   set_profile(config.train, r);
   set_price(config.price, context, r);
   r.mesh = mesh_of(config.mesh, r.target, r.stack);
@@ -339,6 +319,7 @@ plan::Request plan_request(const experiment::Experiment& e, const plan::PlanCont
     r.target.chip.memory.value = config.target.memory_gib * 1073741824.0;
     r.target.chip.memory.source = "given as target.memory_gib";
   }
+  if (runs_here(r) && (r.work == Work::train || r.mesh.devices() == 1)) set_engine(config, r);
   return r;
 }
 
@@ -362,10 +343,11 @@ plan::Request with_case(plan::Request r, const options::Sizing& size, const Size
   using options::Workload;
   r.work = point.workload == Workload::rollout ? Work::rollout : Work::forward;
   const bool chunked = point.workload == Workload::chunked_forward;
+  const int forward_len = r.engine ? 0 : size.forward_len;  // the engine scores what it generated
   r.rollout = {
       .batch = point.batch, .prompt = size.prompt_len, .new_tokens = size.new_tokens, .cache_len = size.cache_len};
   r.forward = {.batch = point.batch,
-               .len = size.forward_len > 0 ? size.forward_len : size.prompt_len + size.new_tokens,
+               .len = forward_len > 0 ? forward_len : size.prompt_len + size.new_tokens,
                .chunk = chunked ? size.chunk : 0,
                .top_k = chunked ? size.top_k : 0};
   return r;

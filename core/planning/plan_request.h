@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts an experiment to a request of the planner, for targets other than this machine. Thread-safe.
+// Converts an experiment to a request of the planner. Thread-safe.
 #pragma once
 #include "core/experiment/bind.h"
 #include "core/plan/calibration/plan_context.h"
 #include "core/plan/time/predict.h"
 
 namespace mw::planning {
-
-// Returns whether core/plan plans the experiment (another target, or serving) rather than the engine's formulas.
-model::DType dtype_of(model::WeightType weights);  // the planner's type of the engine's weights
-bool planned_elsewhere(const experiment::Experiment& experiment);
 
 // Moves the experiment to another target. Keeps the mesh if the device count is the same, else uses the default mesh of
 // the stack; stack and sharding follow the new target. A batch that the new mesh does not divide becomes one row per
@@ -28,10 +24,10 @@ std::vector<std::string> keys_of_target(const hardware::Target& before, const ha
 mesh::Mesh planned_mesh(const experiment::Experiment& experiment, const plan::PlanContext& context);
 // Whether the engine does the work on this machine, so that times follow from its rates.
 bool runs_here(const plan::Request& request);
-// Returns whether the engine serves on this machine; its memory is then predicted exactly.
-bool served_here(const plan::Request& request);
-
-// Throws the first error of validate(), or Error with the key of an unknown target, model, stack or spec.
+// Whether its times are those of this processor's class, so that measuring the machine would narrow them.
+bool has_shipped_rates(const plan::Request& request);
+// Reads no data: on this machine every row is as long as it may be (read_rows()). Throws the first error of validate(),
+// or Error with the key of an unknown target, model, stack or spec.
 plan::Request plan_request(const experiment::Experiment& experiment, const plan::PlanContext& context);
 
 // One point of a size experiment: a workload at one batch size.

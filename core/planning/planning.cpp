@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/model/catalogue.h"
 #include "core/plan/request/local_model.h"
-#include "core/planning/engine_server.h"
+#include "core/plan/time/plan_figures.h"
+#include "core/planning/engine_request.h"
 #include "core/train/run_settings.h"
 
 namespace mw::planning {
@@ -117,6 +119,35 @@ train::Trainable trained(const experiment::ExperimentConfig& config, const plan:
   return out;
 }
 
+Problem planning_only(const ExperimentPlan& planned) {
+  const model::Config& config = planned.request.model;
+  return {.id = "PLANNING-ONLY",
+          .severity = Severity::warning,
+          .message = "the engine does not run this model; the prediction applies its formulas to the shapes",
+          .file = config.id,
+          .found = config.hf_model_type,
+          .expected = "a Gemma model, to run it here"};
+}
+
+Json ledger_json(const Ledger& ledger) {
+  Json memory = Json::object();
+  for (const MemoryCategory category : all_values<MemoryCategory>())
+    memory[std::string(to_string(category))] = ledger[category].value;
+  memory["total"] = ledger.total().value;
+  return memory;
+}
+
+// The ledger of each device.
+Json devices_json(const plan::Plan& plan) {
+  Json devices = Json::array();
+  const plan::DeviceMemory& memory = plan.memory;
+  for (size_t d = 0; d < static_cast<size_t>(plan.devices); ++d) {
+    const Ledger& held = d < memory.devices.size() ? memory.devices[d].at_peak : memory.at_peak;
+    devices.push_back({{"id", d}, {"capacity_bytes", memory.capacity.value}, {"memory", ledger_json(held)}});
+  }
+  return devices;
+}
+
 Json estimate_json(const plan::Estimate& e) {
   return {{"value", e.value},     {"low", e.low},       {"high", e.high},    {"origin", to_string(e.origin)},
           {"formula", e.formula}, {"inputs", e.inputs}, {"source", e.source}};
@@ -175,21 +206,31 @@ std::string utilisation_key(const std::string& name) {
 
 }  // namespace
 
-ExperimentPlan plan_experiment(const experiment::Experiment& e, const plan::PlanContext& context) {
+ExperimentPlan plan_experiment(const experiment::Experiment& e, const plan::PlanContext& context, ReadData read_data,
+                               const std::stop_token& stop) {
   ExperimentPlan out;
   out.request = plan_request(e, context);
   const experiment::ExperimentConfig& config = e.config();
+  if (out.request.engine && out.request.work == plan::Work::train) {
+    train::plan_settings(config, out.request.model.family);  // refuses what the engine does not have
+    if (read_data == ReadData::yes) read_rows(config, out.request, stop);
+  }
   if (config.kind == experiment::Kind::size)
     add_points(config, out);
   else
     out.plan = plan::predict(out.request);
-  if (planned_elsewhere(e) && !runs_here(out.request))
+  if (!runs_here(out.request))
     plan::set_intervals(out.plan, out.request,
                         plan::interval_factors(plan::calibration_of(context), out.request.stack,
                                                out.request.target.chip.id, plan::work_size(out.request)));
-  if (served_here(out.request)) out.plan.memory = device_memory(engine_server(config, out.request.model).memory);
-  out.diagnosis = diagnose(e, context, {.plan = &out.plan, .request = &out.request}, Fixes::searched);
+  out.diagnosis =
+      diagnose(e, context, {.plan = &out.plan, .request = &out.request},
+               read_data == ReadData::yes || !out.plan.memory.is_bound ? Fixes::searched : Fixes::at_hand, stop);
   for (const Diagnostic& d : out.diagnosis.found) out.problems.push_back(d.problem);
+  if (out.request.engine && model::is_planning_only(out.request.model)) out.problems.push_back(planning_only(out));
+  out.plan.sources.insert(out.plan.sources.begin(),
+                          "shapes: " + (config.model.path.empty() ? "catalogue entry " + out.request.model.id
+                                                                  : (config.model.path / "config.json").string()));
   if (out.request.work == plan::Work::train) {
     out.trainable = trained(config, out.request);
     if (out.plan.refusals.empty()) add_budget(config.budget, out);
@@ -197,8 +238,18 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const plan::Plan
   if (out.plan.refusals.empty()) add_guesses(config.measured, out);
   const bool runs = out.plan.refusals.empty();
   if (runs) add_tco(config.serve, context, out);
-  if (runs && planned_elsewhere(e)) add_cost(e, context, out);
+  if (runs) add_cost(e, context, out);
   return out;
+}
+
+Diagnosis diagnostics(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                      const std::stop_token& stop) {
+  try {
+    return plan_experiment(experiment, context, ReadData::yes, stop).diagnosis;
+  } catch (const Error& error) {
+    if (error.kind() == Error::Kind::cancelled) throw;
+    return diagnose(experiment, context);  // reports why it cannot be planned
+  }
 }
 
 PlanComparison against(const ExperimentPlan& a, const ExperimentPlan& b) {
@@ -228,12 +279,17 @@ PlanComparison against(const ExperimentPlan& a, const ExperimentPlan& b) {
   return out;
 }
 
+Json memory_json(const plan::DeviceMemory& memory) {
+  Json out = ledger_json(memory.at_peak);
+  if (memory.devices.size() < 2) return out;
+  out["devices"] = Json::array();
+  for (const plan::DeviceUse& d : memory.devices) out["devices"].push_back(ledger_json(d.at_peak));
+  return out;
+}
+
 Json planned_json(const ExperimentPlan& p) {
   const plan::Plan& plan = p.plan;
-  Json devices = Json::array(), diagnostics = Json::array(), buffers = Json::array(), utilisation = Json::object();
-  const Json memory = ledger_json(plan.memory.at_peak);
-  for (int d = 0; d < plan.devices; ++d)
-    devices.push_back({{"id", d}, {"capacity_bytes", plan.memory.capacity.value}, {"memory", memory}});
+  Json diagnostics = Json::array(), buffers = Json::array(), utilisation = Json::object();
   for (const Diagnostic& d : p.diagnosis.found) diagnostics.push_back(to_json(d));
   for (size_t i = p.diagnosis.found.size(); i < p.problems.size(); ++i)
     diagnostics.push_back(to_json(Diagnostic{.problem = p.problems[i], .why = {}, .evidence = {}}));
@@ -248,16 +304,18 @@ Json planned_json(const ExperimentPlan& p) {
   const bool refused = !plan.refusals.empty(), priced = run.usd_per_hour > 0 && !refused;
   Json refusals = Json::array();
   for (const Problem& problem : plan.refusals) refusals.push_back({{"id", problem.id}, {"message", to_text(problem)}});
+  const bool counted = !p.request.engine || plan::knows_steps(p.request);
   const auto usd = [&](double v) { return priced ? Json(v) : Json(nullptr); };
   Json out{{"target", p.request.target.id},
            {"fits", plan.fits()},
            {"refusals", std::move(refusals)},
-           {"devices", devices},
+           {"devices", devices_json(plan)},
+           {"peak_instant", plan.memory.peak_instant},
            {"step", step_json(plan.step)},
            {"run",
-            {{"steps", run.steps},
-             {"hours", refused ? Json(nullptr) : Json(run.hours.value)},
-             {"usd", usd(run.usd.value)},
+            {{"steps", counted ? Json(run.steps) : Json(nullptr)},
+             {"hours", refused || !counted ? Json(nullptr) : Json(run.hours.value)},
+             {"usd", counted ? usd(run.usd.value) : Json(nullptr)},
              {"tokens_per_second", run.tokens_per_second},
              {"padded_tokens_per_second", run.padded_tokens_per_second},
              {"usd_per_million_tokens", usd(run.usd_per_million_tokens)},

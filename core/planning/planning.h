@@ -43,7 +43,14 @@ struct ExperimentPlan {
   Diagnosis diagnosis;
   std::optional<CarriedAssumptions> carried{};  // set by a caller that moved the document to another target
 };
-ExperimentPlan plan_experiment(const experiment::Experiment& experiment, const plan::PlanContext& context);
+enum class ReadData { no, yes };  // no: on this machine every row is taken as long as it may be
+// Plans an experiment with model.path or model.id; on this machine by the layout of the engine's buffers and the
+// lengths of its rows. Throws Error if no plan is possible.
+ExperimentPlan plan_experiment(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                               ReadData read_data = ReadData::yes, const std::stop_token& stop = {});
+// Plans it, if it can be planned, and returns the diagnosis with that plan.
+Diagnosis diagnostics(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                      const std::stop_token& stop = {});
 
 // Compares two plans of the same work. Ratios above 1: the other plan is slower or more expensive.
 struct PlanComparison {
@@ -66,6 +73,11 @@ struct PlanComparison {
 PlanComparison against(const ExperimentPlan& plan, const ExperimentPlan& other);
 
 Json planned_json(const ExperimentPlan& planned);  // printed by `plan --json`
+// {category: bytes, ..., "total", "devices": [{category: bytes, "total"}]} of the fullest device, with the categories
+// that are 0; `devices` only for several devices of the engine.
+Json memory_json(const plan::DeviceMemory& memory);
+// One line for each of several devices of the engine: "device 3 (fsdp 1, tp 1)", total and largest categories.
+std::vector<std::string> device_lines(const mesh::Mesh& mesh, const plan::DeviceMemory& memory);
 Json step_json(const plan::StepTime& step);
 Json against_json(const PlanComparison& comparison);
 std::string planned_text(const ExperimentPlan& planned);  // text tables

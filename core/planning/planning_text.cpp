@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "core/base/text.h"
+#include "core/plan/time/plan_figures.h"
 #include "core/planning/planning.h"
 
 namespace mw::planning {
@@ -16,13 +17,17 @@ std::string line(const char* format, Args... args) {
   return text;
 }
 
-std::string memory_text(const plan::Plan& plan) {
-  const plan::DeviceMemory& m = plan.memory;
-  std::string out = line("\nmemory of each device: %s of %s at the %s\n", to_text(m.at_peak.total()).c_str(),
-                         to_text(m.capacity).c_str(), m.peak_instant.c_str());
+std::string memory_text(const ExperimentPlan& p) {
+  const plan::DeviceMemory& m = p.plan.memory;
+  const std::vector<std::string> devices = device_lines(p.request.mesh, m);
+  std::string out =
+      line("\nmemory of each device: %s%s of %s at the %s%s\n", m.is_bound ? "at most " : "",
+           to_text(m.at_peak.total()).c_str(), to_text(m.capacity).c_str(), m.peak_instant.c_str(),
+           devices.empty() ? "" : (" on the fullest of " + std::to_string(devices.size()) + " devices").c_str());
   for (const plan::Buffer& b : m.buffers)
     out += line("  %-12s %10s  %s %s\n", std::string(to_string(b.category)).c_str(), to_text(b.bytes).c_str(),
                 padded(b.name, -34).c_str(), b.formula.c_str());
+  for (const std::string& device : devices) out += "  " + device + "\n";
   return out;
 }
 
@@ -43,8 +48,12 @@ std::string time_text(const plan::StepTime& step) {
 
 std::string run_text(const ExperimentPlan& p) {
   const plan::RunTotals& r = p.plan.run;
-  std::string out =
-      line("\nrun: %lld steps, %s h", static_cast<long long>(r.steps), number_text(r.hours.value, 3).c_str());
+  const auto duration = [](double h) { return to_text(Seconds(h * 3600)); };
+  const bool counted = !p.request.engine || plan::knows_steps(p.request);
+  std::string out = counted ? line("\nrun: %lld steps, %s h (%s to %s)", static_cast<long long>(r.steps),
+                                   number_text(r.hours.value, 3).c_str(), duration(r.hours.low).c_str(),
+                                   duration(r.hours.high).c_str())
+                            : std::string("\nrun: the number of steps is not known");
   out += r.usd_per_hour > 0
              ? line(", %s at $%s an hour\n", to_text(Usd(r.usd.value)).c_str(), number_text(r.usd_per_hour).c_str())
              : std::string(", price unknown\n");
@@ -98,6 +107,27 @@ std::string points_text(const std::vector<SizePoint>& points) {
 
 }  // namespace
 
+std::vector<std::string> device_lines(const mesh::Mesh& mesh, const plan::DeviceMemory& memory) {
+  std::vector<std::string> lines;
+  if (memory.devices.size() < 2) return lines;
+  for (size_t d = 0; d < memory.devices.size(); ++d) {
+    const Ledger& ledger = memory.devices[d].at_peak;
+    const std::vector<int> at = mesh::coordinate(mesh, static_cast<int>(d));
+    std::string place;
+    for (size_t a = 0; a < at.size(); ++a)
+      place += (place.empty() ? "" : ", ") + mesh.axes[a].name + " " + std::to_string(at[a]);
+    std::vector<std::pair<Bytes, std::string>> parts;
+    for (const MemoryCategory category : all_values<MemoryCategory>())
+      if (ledger[category].value > 0) parts.emplace_back(ledger[category], std::string(to_string(category)));
+    std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::string text = "device " + std::to_string(d) + " (" + place + "): " + to_text(ledger.total());
+    for (size_t i = 0; i < std::min<size_t>(3, parts.size()); ++i)
+      text += (i == 0 ? ", of which " : ", ") + parts[i].second + " " + to_text(parts[i].first);
+    lines.push_back(std::move(text));
+  }
+  return lines;
+}
+
 std::string planned_text(const ExperimentPlan& p) {
   const bool refused = !p.plan.refusals.empty();
   std::string out = line("%s, %s, %s: %s\n", p.request.target.id.c_str(), mesh::to_text(p.request.mesh).c_str(),
@@ -106,7 +136,7 @@ std::string planned_text(const ExperimentPlan& p) {
                          : p.plan.fits() ? "fits"
                                          : "does not fit");
   if (p.carried) out += to_text(*p.carried);
-  if (!refused) out += memory_text(p.plan) + time_text(p.plan.step);
+  if (!refused) out += memory_text(p) + time_text(p.plan.step);
   if (!refused && p.request.work == plan::Work::train) out += run_text(p);
   if (!refused && p.plan.serve) out += serve_text(*p.plan.serve);
   if (p.tco) out += tco_text("as predicted", *p.tco, p.serve_hours);

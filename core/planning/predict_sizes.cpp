@@ -42,13 +42,7 @@ serve::SizePoint predicted_point(const plan::Request& request, const SizeCase& s
   point.batch = static_cast<int>(size.batch);
   point.predicted = plan.memory.at_peak;
   point.capacity = plan.memory.capacity;
-  const plan::Estimate& seconds = plan.step.seconds;
-  if (point.fits())
-    point.predicted_time = serve::SizePoint::PredictedTime{.seconds = seconds.value,
-                                                           .low = seconds.low,
-                                                           .high = seconds.high,
-                                                           .origin = seconds.origin,
-                                                           .tokens = tokens_of(request)};
+  if (point.fits()) point.predicted_time = predicted_time(request, plan);
   return point;
 }
 
@@ -64,6 +58,15 @@ void check_context(const PredictedSizes& sizes) {
 }
 
 }  // namespace
+
+serve::SizePoint::PredictedTime predicted_time(const plan::Request& request, const plan::Plan& plan) {
+  const plan::Estimate& seconds = plan.step.seconds;
+  return {.seconds = seconds.value,
+          .low = seconds.low,
+          .high = seconds.high,
+          .origin = seconds.origin,
+          .tokens = tokens_of(request)};
+}
 
 PredictedSizes predicted_sizes(const experiment::Experiment& e, const plan::PlanContext& context) {
   PredictedSizes sizes{.size = e.config().size, .cases = {}, .plain = {}, .adapted = {}};

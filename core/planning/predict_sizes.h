@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicts the points of a size experiment on a target other than this machine. Thread-safe.
+// Predicts the points of a size experiment. Thread-safe.
 #pragma once
 #include <functional>
 #include <stop_token>
@@ -19,6 +19,9 @@ struct PredictedSizes {
 // Throws Error for everything that predict_sizes() would refuse: an unknown target, a mesh that does not cover it, an
 // invalid batch, rows beyond the context of the model.
 PredictedSizes predicted_sizes(const experiment::Experiment& experiment, const plan::PlanContext& context);
+
+// The time of a batch: `request` is one of the above, with_case().
+serve::SizePoint::PredictedTime predicted_time(const plan::Request& request, const plan::Plan& plan);
 
 // Calls `point` for every case, first without and then with adapters: time with its interval if the batch fits, memory,
 // and the largest batch that fits if it does not. Returns false if it was stopped.

@@ -98,14 +98,14 @@ void add_stacks(const experiment::Experiment& experiment, const plan::PlanContex
 // plan_request().
 std::vector<plan::Request> search_requests(const experiment::Experiment& experiment,
                                            const std::vector<std::string>& targets, const plan::PlanContext& context) {
-  if (!planned_elsewhere(experiment))
+  std::vector<plan::Request> out{plan_request(experiment, context)};
+  if (runs_here(out.front()) && out.front().work != plan::Work::serve)
     throw Error({.id = "TARGET",
                  .message = "the search does not support this machine, whose speed is measured rather than predicted",
                  .place = "target.id",
                  .found = "cpu",
                  .expected = "a TPU slice or GPUs, such as v5p-8 or 2xh100",
                  .fix = "set target.id, e.g. --set target.id=v5p-8"});
-  std::vector<plan::Request> out{plan_request(experiment, context)};
   add_stacks(experiment, context, out);
   for (const std::string& id : targets) {
     if (context.catalogue.target(id).id == out.front().target.id) continue;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/planning/diagnostics.h"
+#include "core/planning/planning.h"
 #include "core/port/recipe.h"
 
 namespace mw::port {

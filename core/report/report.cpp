@@ -12,7 +12,6 @@
 #include "core/experiment/parameters.h"
 #include "core/formats/results/bench_import.h"
 #include "core/planning/planning.h"
-#include "core/planning/predict.h"
 #include "core/report/html.h"
 #include "core/report/report_charts.h"
 #include "core/store/run_settings.h"
@@ -233,7 +232,11 @@ void add_plan(const planning::ExperimentPlan& planned, ReportItem& item) {
   add("Target", planned.request.target.id + ", " + std::to_string(p.devices) + " devices");
   add("Fits", p.fits() ? "yes" : "no");
   add("Peak memory of a device", to_text(p.memory.at_peak.total()) + " of " + to_text(p.memory.capacity));
+  for (const MemoryCategory category : all_values<MemoryCategory>())
+    if (const Bytes held = p.memory.at_peak[category]; held.value > 0)
+      item.predicted.push_back({std::string(to_string(category)) + " at the peak", to_text(held)});
   add("Step", estimate_text(p.step.seconds, "s"));
+  if (planned.request.work == plan::Work::train) add("Steps", std::to_string(p.run.steps));
   add("Run", estimate_text(p.run.hours, "h"));
   add("Cost", estimate_text(p.run.usd, "USD"));
   add("Throughput", estimate_text({.value = p.run.tokens_per_second}, "tokens/s"));
@@ -281,23 +284,11 @@ ReportItem report_item(const experiment::Experiment& experiment, const plan::Pla
                           .experiment = experiment,
                           .training = views::RunView()}};
   if (item.run.name.empty()) item.run.name = "experiment";
-  for (const planning::Diagnostic& d : planning::diagnostics(experiment, context).found)
-    item.problems.push_back(d.problem);
-  if (planning::planned_elsewhere(experiment)) {
-    add_plan(planning::plan_experiment(experiment, context), item);
-    if (experiment.valid_values().kind == experiment::Kind::train)
-      item.run = compare::compared_plan(experiment, context);
-    return item;
-  }
-  const planning::Prediction prediction = planning::predict(experiment, planning::ReadData::yes, stop);
-  item.predicted.push_back({"Fits", prediction.fits() ? "yes" : "no"});
-  item.predicted.push_back(
-      {"Peak memory of a device", to_text(prediction.at_peak.total()) + " of " + to_text(prediction.capacity)});
-  for (const MemoryCategory category : all_values<MemoryCategory>())
-    if (prediction.at_peak[category].value > 0)
-      item.predicted.push_back(
-          {std::string(to_string(category)) + " at the peak", to_text(prediction.at_peak[category])});
-  if (prediction.steps) item.predicted.push_back({"Steps", std::to_string(*prediction.steps)});
+  const planning::ExperimentPlan planned =
+      planning::plan_experiment(experiment, context, planning::ReadData::yes, stop);
+  for (const planning::Diagnostic& d : planned.diagnosis.found) item.problems.push_back(d.problem);
+  add_plan(planned, item);
+  if (experiment.valid_values().kind == experiment::Kind::train) item.run = compare::compared_plan(experiment, context);
   return item;
 }
 

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/views/choices.h"
 
-#include "core/formats/huggingface/hf_weights.h"
 #include "core/model/catalogue.h"
 #include "core/model/inventory.h"
-#include "core/planning/engine_server.h"
 #include "core/planning/plan_request.h"
-#include "core/planning/predict.h"
 
 namespace mw::views {
 
@@ -43,15 +40,9 @@ void predict_fit(ModelChoice& choice, experiment::Experiment experiment, const p
   experiment.erase("model.path");
   experiment.set_value("model.id", choice.id);
   try {
-    if (planning::planned_elsewhere(experiment)) {
-      const plan::Plan plan = plan::predict(planning::plan_request(experiment, context));
-      choice.fits = plan.fits();
-      choice.memory = plan.memory.at_peak.total();
-    } else {
-      const planning::Prediction prediction = planning::predict(experiment, planning::ReadData::no);
-      choice.fits = prediction.fits();
-      choice.memory = prediction.at_peak.total();
-    }
+    const plan::Plan plan = plan::predict(planning::plan_request(experiment, context));
+    choice.fits = plan.fits();
+    choice.memory = plan.memory.at_peak.total();
   } catch (const Error& error) {
     choice.reason = error.problem().message;
   }
@@ -99,11 +90,9 @@ FoundChoice predict_here(importing::FoundModel model, const experiment::Experime
   }
   try {
     const experiment::Experiment served = serving_here(choice.model, experiment);
-    const planning::Prediction memory =
-        planning::engine_server(served.config(), formats::read_config(choice.model.folder)).memory;
-    choice.fits = memory.fits();
-    choice.memory = memory.at_peak.total();
     const plan::Plan plan = plan::predict(planning::plan_request(served, context));
+    choice.fits = plan.memory.fits();
+    choice.memory = plan.memory.at_peak.total();
     if (plan.serve && plan.serve->tpot.value > 0) choice.tokens_per_second = reciprocal(plan.serve->tpot);
   } catch (const Error& error) {
     if (error.problem().id == "SERVE") choice.fits = false;  // weights and one request exceed the memory

@@ -31,43 +31,31 @@ mesh::EngineStep engine_step_of(const plan::Request& r) {
           .recompute = r.train.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
 }
 
+// What the engine moves, of its first device.
+std::vector<mesh::Collective> engine_collectives(const plan::Request& r, const mesh::Placement& placement,
+                                                 const plan::EngineRows& rows) {
+  const mesh::DeviceTokens own{.tokens = rows.real_tokens, .loss_tokens = rows.loss_tokens};
+  const std::vector<mesh::DeviceTokens> micro(static_cast<size_t>(std::max(1, r.train.accumulation)), own);
+  return mesh::DeviceCollectives(r.model, r.mesh, placement, engine_step_of(r)).of(0, micro);
+}
+
 }  // namespace
 
-Design design(const experiment::Experiment& experiment, const plan::PlanContext& context) {
+Design design(const experiment::Experiment& experiment, const plan::PlanContext& context, planning::ReadData read_data,
+              const std::stop_token& stop) {
   Design d;
   d.experiment = experiment;
-  d.planned = planning::plan_experiment(experiment, context);
+  d.planned = planning::plan_experiment(experiment, context, read_data, stop);
   const plan::Request& r = d.planned.request;
   const auto use = r.work == plan::Work::train ? mesh::ShardingUse::training : mesh::ShardingUse::sampling;
   const model::TensorInventory inventory(r.model);
   d.placement = mesh::place(inventory, r.mesh, r.rules, adapters_of(experiment, r, inventory), use);
   d.layout = mesh::lay_out(r.mesh, r.target, r.places);
-  const mesh::StepShape shape = plan::step_shape(plan::local_model(r, use));
-  set_collectives(d, plan::step_collectives(r, r.model, d.placement, shape));
+  const std::vector<plan::DeviceUse>& devices = d.plan().memory.devices;
+  set_collectives(d, devices.size() > 1 ? engine_collectives(r, d.placement, devices.front().rows)
+                                        : plan::step_collectives(r, r.model, d.placement,
+                                                                 plan::step_shape(plan::local_model(r, use))));
   return d;
-}
-
-bool is_here(const Design& design) {
-  return design.request().target.chip.vendor == hardware::Vendor::cpu;
-}
-
-bool is_whole(const Design& design) {
-  return !is_here(design) || planning::planned_elsewhere(design.experiment);
-}
-
-Design with_prediction(Design design, const planning::Prediction& p) {
-  if (p.plan)
-    design.planned.plan = *p.plan;
-  else
-    design.planned.plan.memory = planning::device_memory(p);
-  const plan::Request& r = design.request();
-  if (r.work != plan::Work::train || p.devices.size() < 2) return design;
-  const planning::DevicePrediction& first = p.devices.front();
-  const mesh::DeviceTokens own{.tokens = first.tokens, .loss_tokens = first.loss_tokens};
-  const std::vector<mesh::DeviceTokens> micro(static_cast<size_t>(std::max(1, r.train.accumulation)), own);
-  const mesh::DeviceCollectives planned(r.model, r.mesh, design.placement, engine_step_of(r));
-  set_collectives(design, planned.of(0, micro));
-  return design;
 }
 
 }  // namespace mw::views

@@ -7,7 +7,6 @@
 
 #include "core/mesh/collectives/collectives.h"
 #include "core/planning/planning.h"
-#include "core/planning/predict.h"
 
 namespace mw::views {
 
@@ -24,12 +23,7 @@ struct Design {
 using DesignPtr = std::shared_ptr<const Design>;
 
 // Throws Error for an unknown target, a mesh that does not match the chips, or a missing model.
-Design design(const experiment::Experiment& experiment, const plan::PlanContext& context);
-
-bool is_here(const Design& design);  // whether the target is this machine, where the engine runs it
-// Returns whether the design is complete without the engine's prediction of a run (see with_prediction()).
-bool is_whole(const Design& design);
-// Replaces the plan of a design for this machine with the engine's exact memory and the time of its data.
-Design with_prediction(Design design, const planning::Prediction& prediction);
+Design design(const experiment::Experiment& experiment, const plan::PlanContext& context,
+              planning::ReadData read_data = planning::ReadData::yes, const std::stop_token& stop = {});
 
 }  // namespace mw::views

@@ -183,7 +183,7 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
     lines.push_back(figure("usd_per_million_tokens", "Per million tokens", to_text(Usd(run.usd_per_million_tokens)),
                            run.usd_per_million_tokens,
                            "tokens without padding; " + to_text(Usd(run.usd_per_million_padded)) + " with padding"));
-  } else if (!is_here(design)) {
+  } else if (!planning::runs_here(design.request())) {
     lines.push_back({.key = "usd",
                      .label = "Cost",
                      .value = "no price known",
@@ -271,7 +271,7 @@ std::vector<PlanLine> plan_lines(const Design& design) {
   if (const std::string& by = design.request().calibrated; !by.empty())
     lines.push_back(
         {.key = "calibrated", .label = "Calibrated", .value = by.substr(std::string_view("calibrated ").size())});
-  else if (is_here(design))
+  else if (planning::runs_here(design.request()))
     lines.push_back({.key = "rates", .label = "Rates", .value = design.request().efficiencies.matmul.source});
   if (design.request().work == plan::Work::train) add_run(design, lines);
   add_size_budget(design.planned, lines);

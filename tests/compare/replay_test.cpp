@@ -119,7 +119,7 @@ BenchPoint served_here(const experiment::Experiment& e, double rate, double slow
   const model::Config config = formats::read_config(e.path("model.path"));
   std::vector<serve::TimedStep> told;
   const auto engine = serve::make_simulated_backend(std::make_unique<LawfulEngine>(config, slowness, told),
-                                                    planning::engine_server(e.config(), config).settings);
+                                                    planning::engine_server(e.config(), config));
   const serve::Load load = serve::make_load(
       {.request_rate = rate, .input_len = 100, .output_len = kAnswer, .num_prompts = kAnswers, .seed = 3});
   BenchPoint point = serve::summarise(load, engine->run(load, {}, {}), {});

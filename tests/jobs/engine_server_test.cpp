@@ -24,35 +24,37 @@ TEST(EngineServer, IsPredictedExactly) {
     const ServedModel real = load_served(e);
     const auto executor = make_executor(real);
     const Ledger held = real.model.cluster->network(0).device().arena.use().now;
-    const planning::EngineServer planned = planning::engine_server(e.config(), real.model.cluster->network(0).config());
+    const plan::DeviceMemory planned = planning::plan_experiment(e, test::context()).plan.memory;
+    const serve::SchedulerSettings settings =
+        planning::engine_server(e.config(), real.model.cluster->network(0).config());
     for (size_t c = 0; c < kMemoryCategories; ++c) {
       const auto category = static_cast<MemoryCategory>(c);
-      EXPECT_EQ(planned.memory.at_peak[category].value, held[category].value) << to_string(category);
+      EXPECT_EQ(planned.at_peak[category].value, held[category].value) << to_string(category);
     }
     EXPECT_GT(held[MemoryCategory::kv_cache].value, 0);
-    EXPECT_EQ(planned.settings.kv.capacity, real.settings.kv.capacity);
-    EXPECT_EQ(planned.settings.max_model_len, real.settings.max_model_len);
+    EXPECT_EQ(settings.kv.capacity, real.settings.kv.capacity);
+    EXPECT_EQ(settings.max_model_len, real.settings.max_model_len);
   }
 }
 
 TEST(EngineServer, UsesHalfOfTheFreeMemoryOfASmallMachine) {
   experiment::Experiment e = shipped_server();
-  const planning::EngineServer roomy = planning::engine_server(e.config(), formats::model_config(e.config().model));
+  const model::Config config = formats::model_config(e.config().model);
+  const serve::SchedulerSettings roomy = planning::engine_server(e.config(), config);
   e.set("target.memory_gib", "0.035");
-  const planning::EngineServer small = planning::engine_server(e.config(), formats::model_config(e.config().model));
-  EXPECT_LT(small.settings.kv.capacity, roomy.settings.kv.capacity);
-  EXPECT_TRUE(small.memory.fits());
-  EXPECT_EQ(small.settings.kv.capacity, load_served(e).settings.kv.capacity);
+  const serve::SchedulerSettings small = planning::engine_server(e.config(), config);
+  EXPECT_LT(small.kv.capacity, roomy.kv.capacity);
+  EXPECT_TRUE(planning::plan_experiment(e, test::context()).plan.memory.fits());
+  EXPECT_EQ(small.kv.capacity, load_served(e).settings.kv.capacity);
 }
 
 TEST(EngineServer, MatchesThePlanOfALocalServer) {
   const experiment::Experiment e = shipped_server();
   const planning::ExperimentPlan planned = planning::plan_experiment(e, test::context());
-  const planning::EngineServer server = planning::engine_server(e.config(), formats::model_config(e.config().model));
-  EXPECT_EQ(planned.plan.memory.at_peak.total(), server.memory.at_peak.total());
+  const serve::SchedulerSettings server = planning::engine_server(e.config(), formats::model_config(e.config().model));
   EXPECT_EQ(planned.plan.memory.at_peak[MemoryCategory::runtime].value, 0) << "there is no CUDA context";
   EXPECT_NEAR(static_cast<double>(planned.plan.serve->kv_tokens) * planned.plan.serve->kv_bytes_per_token,
-              static_cast<double>(server.settings.kv.capacity.value), planned.plan.serve->kv_bytes_per_token);
+              static_cast<double>(server.kv.capacity.value), planned.plan.serve->kv_bytes_per_token);
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include "core/jobs/job.h"
 #include "core/jobs/recipe_export.h"
 #include "core/planning/planning.h"
-#include "core/planning/predict.h"
 #include "core/views/data_view.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
@@ -89,7 +88,7 @@ long long expect_same_steps(const experiment::Experiment& e, const fs::path& run
   const EngineSteps engine = engine_steps({e, runs, std::nullopt}, {}, sink);
   EXPECT_EQ(engine.started, *steps);
   EXPECT_EQ(engine.done, *steps);
-  EXPECT_EQ(planning::predict(e, planning::ReadData::yes).steps, *steps);
+  EXPECT_EQ(planning::plan_experiment(e, test::context()).plan.run.steps, *steps);
   for (const char* target : {"v5p-8", "2xh100"}) EXPECT_EQ(planned_steps(e, target), *steps) << target;
   for (const recipes::Kind kind : recipes::kKinds) {
     if (!recipes::is_training(kind)) continue;

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "core/mesh/collectives/engine_step.h"
-#include "core/planning/predict.h"
+#include "core/planning/planning.h"
 #include "core/views/design_view.h"
 #include "tests/shipped.h"
 
@@ -20,12 +20,12 @@ experiment::Experiment example(const std::vector<std::string>& sets) {
   return e;
 }
 
-planning::Prediction quick(const std::vector<std::string>& sets) {
-  return planning::predict(example(sets), planning::ReadData::no);
+plan::DeviceMemory quick(const std::vector<std::string>& sets) {
+  return planning::plan_experiment(example(sets), test::context(), planning::ReadData::no).plan.memory;
 }
 
 TEST(MeshPrediction, EveryDeviceHasItsOwnLedger) {
-  const planning::Prediction one = quick({}), four = quick({"mesh.fsdp=2", "mesh.tp=2"});
+  const plan::DeviceMemory one = quick({}), four = quick({"mesh.fsdp=2", "mesh.tp=2"});
   ASSERT_EQ(one.devices.size(), 1u);
   ASSERT_EQ(four.devices.size(), 4u);
   EXPECT_EQ(one.at_peak, one.devices[0].at_peak);
@@ -41,14 +41,13 @@ TEST(MeshPrediction, EveryDeviceHasItsOwnLedger) {
   EXPECT_LT(share, 0.35);
   EXPECT_GT(four.at_peak[MemoryCategory::collectives], Bytes(0));
   EXPECT_EQ(one.at_peak[MemoryCategory::collectives], Bytes(0));
-  EXPECT_EQ(planning::device_lines(one).size(), 0u);
-  ASSERT_EQ(planning::device_lines(four).size(), 4u);
-  EXPECT_THAT(planning::device_lines(four)[2], HasSubstr("device 2 (fsdp 1, tp 0): "));
+  EXPECT_EQ(planning::device_lines({}, one).size(), 0u);
+  ASSERT_EQ(planning::device_lines({{{"fsdp", 2}, {"tp", 2}}}, four).size(), 4u);
+  EXPECT_THAT(planning::device_lines({{{"fsdp", 2}, {"tp", 2}}}, four)[2], HasSubstr("device 2 (fsdp 1, tp 0): "));
 }
 
 TEST(MeshPrediction, JsonKeepsOldKeysAndAddsDevices) {
-  const Json one = planning::predicted_json(quick({}))["memory"],
-             four = planning::predicted_json(quick({"mesh.fsdp=4"}))["memory"];
+  const Json one = planning::memory_json(quick({})), four = planning::memory_json(quick({"mesh.fsdp=4"}));
   EXPECT_FALSE(one.contains("devices"));
   ASSERT_EQ(four["devices"].size(), 4u);
   std::int64_t most = 0;
@@ -57,18 +56,18 @@ TEST(MeshPrediction, JsonKeepsOldKeysAndAddsDevices) {
 }
 
 TEST(MeshPrediction, DevicesWithoutRowsHoldLess) {
-  const planning::Prediction p = quick({"mesh.fsdp=4", "train.batch=5"});  // two, two, one, none
+  const plan::DeviceMemory p = quick({"mesh.fsdp=4", "train.batch=5"});  // two, two, one, none
   const auto activations = [&](size_t d) { return p.devices[d].at_peak[MemoryCategory::activations]; };
   EXPECT_EQ(activations(0), activations(1));
   EXPECT_LT(activations(2), activations(1));
   EXPECT_LT(activations(3), activations(2));
-  EXPECT_EQ(p.devices[3].tokens, 0);
+  EXPECT_EQ(p.devices[3].rows.tokens, 0);
   EXPECT_EQ(p.at_peak, p.devices[0].at_peak);
 }
 
 TEST(MeshPrediction, ItFitsWhereEachDeviceFits) {
   EXPECT_FALSE(quick({"target.memory_gib=0.25"}).fits());
-  const planning::Prediction p = quick({"target.memory_gib=0.25", "mesh.fsdp=4", "mesh.tp=4"});
+  const plan::DeviceMemory p = quick({"target.memory_gib=0.25", "mesh.fsdp=4", "mesh.tp=4"});
   EXPECT_TRUE(p.fits());
   EXPECT_EQ(p.capacity, Bytes(268435456));
   EXPECT_EQ(quick({"mesh.fsdp=4"}).capacity.value, quick({}).capacity.value / 4);  // of the machine's memory
@@ -91,17 +90,16 @@ TEST(MeshPrediction, AnImpossibleMeshIsOneError) {
 
 TEST(MeshPrediction, TheDesignShowsWhatTheEngineMoves) {
   const experiment::Experiment e = example({"mesh.fsdp=2", "mesh.tp=2", "train.batch=8"});
-  const planning::Prediction p = planning::predict(e, planning::ReadData::yes);
-  const views::Design d = views::with_prediction(views::design(e, test::context()), p);
-  EXPECT_TRUE(views::is_here(d));
+  const views::Design d = views::design(e, test::context());
+  EXPECT_TRUE(planning::runs_here(d.request()));
   ASSERT_FALSE(d.collectives.empty());
   EXPECT_EQ(d.collectives.size(), d.seconds.size());
   for (const mesh::Collective& c : d.collectives)
     if (c.tensor == "layers.1.mlp") {
       EXPECT_EQ(c.kind, mesh::CollectiveKind::all_reduce);
-      EXPECT_EQ(c.full, Bytes(p.devices[0].tokens * 192 * 4));
+      EXPECT_EQ(c.full, Bytes(d.plan().memory.devices[0].rows.real_tokens * 192 * 4));
     }
-  EXPECT_EQ(d.plan().memory.at_peak, p.at_peak);
+  EXPECT_EQ(d.plan().memory.at_peak, planning::plan_experiment(e, test::context()).plan.memory.at_peak);
   EXPECT_FALSE(views::traffic(d, "layers.1.down_proj").empty());
   // The specs that the engine stores by: an A for each of K and V.
   EXPECT_EQ(d.placement.adapters.size(), 6u * 7 * 2);

@@ -7,9 +7,6 @@
 #include <filesystem>
 
 #include "core/base/files.h"
-#include "core/experiment/settings.h"
-#include "core/model/catalogue.h"
-#include "core/planning/engine_server.h"
 #include "core/planning/planning.h"
 #include "tests/shipped.h"
 
@@ -68,38 +65,28 @@ std::string text_of(const Ledger& ledger) {
   return text;
 }
 
+std::string peak_text(const plan::DeviceMemory& memory) {
+  return memory.peak_instant + " of " + std::to_string(memory.capacity.value) + ":" + text_of(memory.at_peak);
+}
+
 std::string training_text(const experiment::Experiment& e, ReadData read) {
-  const Prediction p = predict(e, read);
-  std::string text = p.peak_instant + " of " + std::to_string(p.capacity.value) + ":" + text_of(p.at_peak);
-  for (const DevicePrediction& device : p.devices)
+  const plan::DeviceMemory memory = plan_experiment(e, test::context(), read).plan.memory;
+  std::string text = peak_text(memory);
+  for (const plan::DeviceUse& device : memory.devices)
     text += "\n  " + device.peak_instant + ":" + text_of(device.at_peak) + " |" + text_of(device.category_peaks);
   return text;
 }
 
 std::string sizes_text(const experiment::Experiment& e) {
-  const experiment::ExperimentConfig& config = e.config();
-  const model::Config model = model::catalogue_config(config.model.id);
-  plan::InferenceModel loaded = inference_model(experiment::model_values(config));
-  if (config.size.adapters) loaded.lora = experiment::adapter_shapes(model, experiment::lora_options(config.lora));
   std::string text;
-  for (const SizeCase& each : size_cases(config.size)) {
-    const auto batch = static_cast<int>(each.batch);
-    const bool chunked = each.workload == serve::Workload::chunked_forward;
-    const plan::MemoryPlan plan =
-        each.workload == serve::Workload::rollout
-            ? plan::predict_memory(model, loaded,
-                                   plan::Generation{batch, config.size.prompt_len, config.size.new_tokens})
-            : plan::predict_memory(model, loaded,
-                                   plan::Scoring{batch, config.size.prompt_len + config.size.new_tokens,
-                                                 chunked ? config.size.chunk : 0, chunked ? config.size.top_k : 0});
-    text += "\n  " + std::string(to_string(each.workload)) + " " + std::to_string(batch) + ":" + text_of(plan.at_peak);
-  }
+  for (const SizePoint& point : plan_experiment(e, test::context()).points)
+    text += "\n  " + std::string(to_string(point.size.workload)) + " " + std::to_string(point.size.batch) + ":" +
+            text_of(point.plan.memory.at_peak);
   return text;
 }
 
 std::string server_text(const experiment::Experiment& e) {
-  const Prediction p = engine_server(e.config(), model::catalogue_config(e.config().model.id)).memory;
-  return p.peak_instant + " of " + std::to_string(p.capacity.value) + ":" + text_of(p.at_peak);
+  return peak_text(plan_experiment(e, test::context()).plan.memory);
 }
 
 template <class Text>

@@ -448,9 +448,34 @@ TEST(PlanErrors, NameTheKeyAtFault) {
   EXPECT_EQ(error_of_plan(e).id, "MISSING");
 }
 
-TEST(PlannedElsewhere, ExcludesOnlyRunsOnThisMachine) {
-  EXPECT_TRUE(planned_elsewhere(shipped_example("paper-train-v5p-8")));
-  EXPECT_FALSE(planned_elsewhere(shipped_example("tiny-lora")));
+// One planner and one form of the answer, whatever the target.
+TEST(PlanOnThisMachine, AnswersAsForEveryTarget) {
+  const ExperimentPlan here = planned("tiny-lora");
+  ASSERT_TRUE(here.request.engine);
+  EXPECT_FALSE(here.plan.memory.is_bound);
+  EXPECT_TRUE(plan_experiment(shipped_example("tiny-lora"), context(), ReadData::no).plan.memory.is_bound);
+  const Json json = planned_json(here), elsewhere = planned_json(planned("paper-train-v5p-8"));
+  for (const char* key : {"step", "run", "memory"})
+    for (const auto& [name, value] : elsewhere[key].items())
+      EXPECT_TRUE(json[key].contains(name)) << key << "." << name;
+  for (const char* number : {"hours", "steps", "tokens_per_second"}) EXPECT_TRUE(json["run"][number].is_number());
+  EXPECT_TRUE(json["run"]["usd"].is_null());
+  EXPECT_TRUE(json["run"]["mfu"].empty()) << "the engine multiplies in several types, each with its peak";
+  EXPECT_LT(json["step"]["low_s"], json["step"]["high_s"]);
+  EXPECT_EQ(json["devices"][0]["memory"]["total"], here.plan.memory.at_peak.total().value);
+  experiment::Experiment priced = shipped_example("tiny-lora");
+  priced.set("price.usd_per_chip_hour", "2");
+  EXPECT_GT(planned_json(plan_experiment(priced, context()))["run"]["usd"], 0);
+}
+
+TEST(PlanOnThisMachine, StepsOfEpochsOfUnknownDataAreNotKnown) {
+  experiment::Experiment e;
+  experiment::apply_sets(e, {"model.id=gemma3-1b", "train.epochs=2"});
+  const ExperimentPlan p = plan_experiment(e, context());
+  const Json run = planned_json(p)["run"];
+  EXPECT_TRUE(run["steps"].is_null() && run["hours"].is_null());
+  EXPECT_GT(run["tokens_per_second"], 0);
+  EXPECT_NE(planned_text(p).find("the number of steps is not known"), std::string::npos);
 }
 
 }  // namespace

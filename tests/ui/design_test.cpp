@@ -533,13 +533,13 @@ class DesignTest : public test::WindowFixture {
     QTRY_VERIFY(page().plan().rowCount() > 0);
     QVERIFY(page().shards().rowCount() > 0);
     // The same memory as in the strip, and a time at rates whose source is named.
-    const Bytes exact = window_->predictor().prediction()->at_peak.total();
+    const plan::Plan& exact_plan = window_->predictor().design()->plan();
+    QVERIFY(!exact_plan.memory.is_bound);
+    const Bytes exact = exact_plan.memory.at_peak.total();
     QVERIFY2(figure(u"Memory per device"_s).startsWith(qs(to_text(exact))), qPrintable(figure(u"Memory per device"_s)));
     QVERIFY(figure(u"Trained"_s).contains(u'%'));
     QVERIFY2(figure(u"Rates"_s).contains(u"meshwright bench --save"_s), qPrintable(figure(u"Rates"_s)));
-    const auto& exact_plan = window_->predictor().prediction()->plan;
-    QVERIFY(exact_plan);
-    QCOMPARE(figure(u"Optimizer step"_s), qs(to_text(Seconds(exact_plan->step.seconds.value))));
+    QCOMPARE(figure(u"Optimizer step"_s), qs(to_text(Seconds(exact_plan.step.seconds.value))));
     QVERIFY(!page().time_chart().isHidden());
     QVERIFY(!test::button_of(page().alternatives(), u"Search"_s).isEnabled());
     picture(u"cpu"_s);

@@ -80,7 +80,7 @@ class JourneyTest : public test::Journey {
   }
 
   void first_start_prices_the_experiment() {
-    QTRY_VERIFY(window_->predictor().prediction().has_value());
+    QTRY_VERIFY(window_->predictor().design());
     QVERIFY2(window_->strip().figures_text().contains(u"Fits"_s), qPrintable(window_->strip().figures_text()));
     QCOMPARE(window_->problems().count(Severity::error), 0);
     picture(u"first-start"_s);

@@ -80,7 +80,7 @@ class MeshJourneyTest : public test::Journey {
     return m;
   }
   // What the plan says a device stores.
-  Bytes stored() { return window_->predictor().prediction()->at_peak[MemoryCategory::weights]; }
+  Bytes stored() { return window_->predictor().design()->plan().memory.at_peak[MemoryCategory::weights]; }
 
  public:
   MeshJourneyTest() : Journey(u"mesh-journey-"_s) {}

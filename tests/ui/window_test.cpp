@@ -660,12 +660,13 @@ class WindowTest : public test::WindowFixture {
     MainWindow window(s);
     QStringList said;
     connect(&window.predictor(), &Predictor::changed, this, [&] {
-      if (window.predictor().prediction()) said << window.strip().figures_text();
+      if (window.predictor().design()) said << window.strip().figures_text();
     });
     show(window);
     QTRY_VERIFY(window.predictor().is_settled());
     const QString exact = window.strip().figures_text();
     QVERIFY2(exact.startsWith(u"Fits: "_s) && !exact.contains(u"at most"_s), qPrintable(exact));
+    QVERIFY(window.strip().measure_button().isVisible());  // the test's configuration folder has no measurement
     QVERIFY2(!said.isEmpty() && said.first().contains(u"at most"_s), qPrintable(said.join(u", "_s)));
     said.clear();
     window.document().set("train.batch", 8);

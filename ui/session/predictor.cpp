@@ -5,7 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "core/planning/memory_fixes.h"
 #include "ui/session/document.h"
 
 namespace mw::ui {
@@ -18,15 +17,14 @@ Predictor::Predictor(plan::LoadContext context, QObject* parent)
 
 void Predictor::request(const Document& document) {
   invalid_ = document.has_errors();
-  if (invalid_) {
-    design_.reset();
-    prediction_.reset();
-  }
+  previews_ = false;
+  if (invalid_) design_.reset();
   submit(document.experiment());
 }
 
 void Predictor::request(const experiment::Experiment& experiment) {
   invalid_ = false;
+  previews_ = true;
   submit(experiment);
 }
 
@@ -36,42 +34,18 @@ void Predictor::submit(const experiment::Experiment& experiment) {
   emit changed();
 }
 
-bool Predictor::has_no_prediction() const {
-  return invalid_ || (is_settled() && !prediction_ && !(design_ && views::is_whole(*design_)));
-}
-
-// Sends the upper bound first, with all rows at their maximum length, then, unless a newer request arrives, the exact
-// prediction for the data. Other targets have one result.
 void Predictor::work(const Request& request, const std::stop_token& stop,
                      const LatestTaskWorker<Request>::Pause& pause) {
-  Result computed = design(request);
-  const bool is_remote = computed.last;
-  results_.push(std::move(computed), Delivery::state);
-  if (is_remote) return;
-  Result bound = predict(request, planning::ReadData::no, stop);
-  bound.last = !bound.prediction;
-  const bool failed = bound.last;
-  results_.push(std::move(bound), Delivery::state);
-  if (failed || !pause(std::chrono::milliseconds(400))) return;
-  Result exact = predict(request, planning::ReadData::yes, stop);
+  Result first = plan(request, planning::ReadData::no, stop);
+  const bool follows = first.design && first.design->plan().memory.is_bound;
+  first.last = !follows;
+  if (follows)  // the rows of the data may fit
+    std::erase_if(first.diagnostics, [](const planning::Diagnostic& d) { return d.problem.id == "MEMORY"; });
+  results_.push(std::move(first), Delivery::state);
+  if (!follows || !pause(std::chrono::milliseconds(400))) return;
+  Result exact = plan(request, planning::ReadData::yes, stop);
   exact.last = true;
-  if (exact.prediction && !exact.prediction->fits()) try {
-      exact.diagnostics = {planning::memory_diagnostic(request.experiment, *exact.prediction, *context_(), stop)};
-    } catch (const Error&) {  // reported with the design
-    }
   results_.push(std::move(exact), Delivery::state);
-}
-
-Predictor::Result Predictor::predict(const Request& request, planning::ReadData read_data, std::stop_token cancel) {
-  Result result{.request = request.number};
-  try {
-    result.prediction = planning::predict(request.experiment, read_data, *context_(), std::move(cancel));
-  } catch (const Error& error) {
-    if (error.kind() != Error::Kind::cancelled) result.problems.push_back(error.problem());
-  } catch (const std::exception& error) {
-    result.problems.push_back({.id = "PREDICT", .severity = Severity::warning, .message = error.what()});
-  }
-  return result;
 }
 
 namespace {
@@ -88,26 +62,23 @@ std::vector<Problem> problems_beyond_checker(const planning::ExperimentPlan& pla
 
 }  // namespace
 
-Predictor::Result Predictor::design(const Request& request) {
-  Result result{
-      .request = request.number, .kind = Kind::design, .last = planning::planned_elsewhere(request.experiment)};
+Predictor::Result Predictor::plan(const Request& request, planning::ReadData read_data, const std::stop_token& stop) {
+  Result result{.request = request.number};
   try {
     const plan::PlanContextPtr context = context_();
     try {
       discarded_->drain();
       const std::shared_ptr<const views::Design> computed(
-          new views::Design(views::design(request.experiment, *context)),
+          new views::Design(views::design(request.experiment, *context, read_data, stop)),
           [discarded = discarded_](const views::Design* d) {
             discarded->push(std::unique_ptr<const views::Design>(d), Delivery::state);
           });
-      // The plan does not describe the engine of this machine, so only checks that need no plan are used.
-      result.diagnostics =
-          (result.last ? computed->planned.diagnosis : planning::diagnose(request.experiment, *context))
-              .beyond_the_document();
-      if (result.last) result.problems = problems_beyond_checker(computed->planned, result.diagnostics);
+      result.diagnostics = computed->planned.diagnosis.beyond_the_document();
+      result.problems = problems_beyond_checker(computed->planned, result.diagnostics);
       result.design = computed;
     } catch (const Error& error) {
-      if (result.last) result.problems.push_back(error.problem());  // on this machine the prediction reports it
+      if (error.kind() == Error::Kind::cancelled) return result;
+      result.problems.push_back(error.problem());
       result.diagnostics = planning::diagnose(request.experiment, *context).beyond_the_document();
     }
     for (const Problem& p : context->problems()) result.problems.push_back(p);
@@ -124,41 +95,29 @@ void Predictor::drain() {
     if (result.request != requested_) continue;
     if (invalid_) {  // errors of the planner follow from those of the document
       result.design.reset();
-      result.prediction.reset();
       result.problems.clear();
     }
-    result.kind == Kind::design ? take_design(std::move(result)) : take_prediction(std::move(result));
+    take(std::move(result));
     emit changed();
   }
 }
 
-void Predictor::take_design(Result result) {
-  diagnostics_ = std::move(result.diagnostics);
-  design_ = std::move(result.design);
-  designed_ = result.request;
-  if (!result.last) return;  // the prediction for this machine follows
-  completed_ = settled_ = result.request;
-  problems_ = std::move(result.problems);
-  prediction_.reset();
-}
-
-void Predictor::take_prediction(Result result) {
+void Predictor::take(Result result) {
   completed_ = result.request;
   problems_ = std::move(result.problems);
-  if (!result.last && prediction_ && prediction_->basis == planning::Basis::exact) {
-    bound_ = std::move(result.prediction);
+  diagnostics_ = std::move(result.diagnostics);
+  if (!result.last && !previews_ && design_ && !design_->plan().memory.is_bound && design_->request().engine) {
+    bound_ = std::move(result.design);
     return;
   }
   if (result.last) {
     settled_ = result.request;
-    if (!result.prediction)
-      result.prediction = std::move(bound_);  // the data cannot be read, so only the bound is known
+    if (!result.design) result.design = std::move(bound_);  // the data cannot be read, so only the bound is known
     bound_.reset();
-    for (planning::Diagnostic& d : result.diagnostics) diagnostics_.insert(diagnostics_.begin(), std::move(d));
+    if (!result.design && design_ && designed_ == result.request) return;  // the bound is already shown
   }
-  if (!result.prediction && predicted_ == result.request) return;  // the bound is already shown
-  prediction_ = std::move(result.prediction);
-  predicted_ = completed_;
+  design_ = std::move(result.design);
+  designed_ = result.request;
 }
 
 }  // namespace mw::ui

@@ -47,19 +47,17 @@ namespace {
 QString trained_text(const Predictor& predictor) {
   std::optional<train::Trainable> trained;
   if (predictor.design()) trained = predictor.design()->planned.trainable;
-  if (!trained && predictor.prediction()) trained = predictor.prediction()->trainable;
   return trained ? MainWindow::tr("Predicted: %1, saved in %2").arg(qs(to_text(*trained)), qs(to_text(trained->file)))
                  : QString();
 }
 
 // Beside the settings: what the shown plan has chosen or made of them.
 void show_planned(Form& form, const Predictor& predictor) {
-  const bool has_plan = predictor.design() && !predictor.is_design_outdated();
+  const views::DesignPtr& design = predictor.design();
   if (FormRow* mesh = form.row("mesh"))
-    mesh->field()->set_default_text(has_plan && !mesh->is_set() ? mesh_text(predictor.design()->request().mesh)
-                                                                : QString());
+    mesh->field()->set_default_text(design && !mesh->is_set() ? mesh_text(design->request().mesh) : QString());
   form.set_note("LoRA", trained_text(predictor));
-  form.set_stack(has_plan ? std::optional(predictor.design()->request().stack) : std::nullopt);
+  form.set_stack(design ? std::optional(design->request().stack) : std::nullopt);
 }
 
 RunKind kind_of_run(const RunsModel& runs, const store::RunId& run) {
@@ -111,6 +109,7 @@ MainWindow::MainWindow(const WindowSetup& setup)
   connect_document();
   connect_runs();
   new ProblemCollector(*this, *problems_, *docks_, *strip_, *pages_);
+  connect(&strip_->measure_button(), &QToolButton::clicked, (*actions_)[u"runs.benchmark"_s], &QAction::trigger);
   apply(theme_, *qApp);
   restore();
 }
@@ -189,7 +188,8 @@ void MainWindow::connect_document() {
   connect(document_.get(), &Document::file_changed, this, &MainWindow::update_title);
   connect(close_guard_.get(), &CloseGuard::title_changed, this, &MainWindow::update_title);
   connect(predictor_.get(), &Predictor::changed, this, [this] {
-    if (!predictor_->is_stale()) show_planned(docks_->panel.form(), *predictor_);
+    if (predictor_->is_stale() || (predictor_->design() && predictor_->is_outdated())) return;  // an exact one follows
+    show_planned(docks_->panel.form(), *predictor_);
   });
 }
 
@@ -210,7 +210,8 @@ void MainWindow::restore() {
   problems_->set(ProblemSource::document, document_->problems());
   predictor_->request(*document_);
   const int last = session_->value(u"page"_s, -1).toInt();
-  const bool elsewhere = planning::planned_elsewhere(document_->experiment());
+  const experiment::ExperimentConfig& config = document_->experiment().valid_values();
+  const bool elsewhere = config.target.id != "cpu" || config.kind == experiment::Kind::serve;
   show_page(last >= 0 && last < pages_->count() ? static_cast<Page>(last) : elsewhere ? Page::design : Page::train);
   update_title();
 }

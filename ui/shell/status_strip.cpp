@@ -9,6 +9,7 @@
 #include <QToolTip>
 #include <algorithm>
 
+#include "core/plan/time/plan_figures.h"
 #include "ui/run_views/run_header.h"
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/icons.h"
@@ -73,18 +74,31 @@ QString sources_text(const Ledger& at_peak, const std::string& target, const std
       .arg(qs(target).toHtmlEscaped(), qs(instant).toHtmlEscaped(), rows, notes);
 }
 
-// "Fits: 27.1 GiB of 95.7 GiB per device  \u00B7  9.8 s a step  \u00B7  3:20:00, $56.90  \u00B7  MFU 26 %"
+QString memory_text(const plan::Plan& plan_result) {
+  const plan::DeviceMemory& memory = plan_result.memory;
+  const double share = memory.at_peak.total() / memory.capacity * 100;
+  return (plan_result.fits() ? memory.is_bound ? StatusStrip::tr("Fits: at most %1 of %2 (%3 %) per device")
+                                               : StatusStrip::tr("Fits: %1 of %2 (%3 %) per device")
+          : memory.is_bound ? StatusStrip::tr("May not fit: at most %1 of %2 (%3 %) per device")
+                             : StatusStrip::tr("Does not fit: %1 of %2 (%3 %) per device"))
+      .arg(qs(to_text(memory.at_peak.total())), qs(to_text(memory.capacity)))
+      .arg(share, 0, 'f', share < 10 ? 1 : 0);
+}
+
+// "Fits: 27.1 GiB of 95.7 GiB (28 %) per device  \u00B7  9.8 s a step  \u00B7  3:20:00 (2:50:00 to 4:10:00), $56.90"
 QString design_text(const views::Design& design) {
   const plan::Plan& plan_result = design.plan();
   if (!plan_result.refusals.empty())
     return StatusStrip::tr("Cannot run: %1").arg(qs(plan_result.refusals.front().message));
-  QStringList parts{
-      (plan_result.fits() ? StatusStrip::tr("Fits: %1 of %2 per device")
-                          : StatusStrip::tr("Does not fit: %1 of %2 per device"))
-          .arg(qs(to_text(plan_result.memory.at_peak.total())), qs(to_text(plan_result.memory.capacity)))};
+  QStringList parts{memory_text(plan_result)};
   parts << StatusStrip::tr("%1 per step").arg(qs(to_text(Seconds(plan_result.step.seconds.value))));
-  if (design.request().work == plan::Work::train) {
-    QString run = qs(to_text(Seconds(plan_result.run.hours.value * 3600)));
+  if (design.request().work == plan::Work::train && plan::knows_steps(design.request())) {
+    const plan::Estimate& hours = plan_result.run.hours;
+    const auto duration = [](double h) { return qs(to_text(Seconds(h * 3600))); };
+    QString run =
+        hours.low < hours.high
+            ? StatusStrip::tr("%1 (%2 to %3)").arg(duration(hours.value), duration(hours.low), duration(hours.high))
+            : duration(hours.value);
     if (plan_result.run.usd_per_hour > 0) run += u", "_s + qs(to_text(Usd(plan_result.run.usd.value)));
     parts << run;
     if (!plan_result.run.utilisation.empty())
@@ -108,7 +122,8 @@ StatusStrip::StatusStrip(Predictor& predictor, RunController& runs, QWidget* par
       steps_(new QLabel(this)),
       eta_(new QLabel(this)),
       errors_(new ErrorLink(this)),
-      sources_(flat_button(Glyph::info, tr("Sources of the predicted numbers"), this)) {
+      sources_(flat_button(Glyph::info, tr("Sources of the predicted numbers"), this)),
+      measure_(new QToolButton(this)) {
   setSizeGripEnabled(false);
   auto* left = new QWidget(this);
   auto* row = make_layout<QHBoxLayout>(left, {10, 2, 0, 2}, 9);
@@ -121,6 +136,10 @@ StatusStrip::StatusStrip(Predictor& predictor, RunController& runs, QWidget* par
   row->addWidget(origin_);
   left->setMinimumHeight(sources_->sizeHint().height() + 4);  // keeps the height when the button is hidden
   row->addWidget(sources_);
+  measure_->setProperty("flat", true);
+  measure_->setText(tr("Measure"));
+  measure_->setToolTip(tr("These times are those of similar processors: measure this machine for a narrower interval"));
+  row->addWidget(measure_);
   row->addStretch(1);
   addWidget(left, 1);
   for (QLabel* label : {job_, steps_, eta_}) {
@@ -160,15 +179,11 @@ void StatusStrip::set_errors(int errors) {
 
 void StatusStrip::refresh() {
   const views::DesignPtr& design = predictor_.design();
-  const bool of_sizes = design && !predictor_.prediction() && design->request().work != plan::Work::train;
+  const bool of_sizes = design && design->request().work != plan::Work::train;
   const bool invalid = error_count_ > 0 && predictor_.has_no_prediction();
   if (kind_ != RunKind::train && !of_sizes && !invalid) return show_nothing();
   if (predictor_.has_no_prediction()) return show_no_prediction();
-  const bool designed = design && views::is_whole(*design);
-  const bool any = predictor_.prediction() || designed;
-  if (predictor_.prediction())
-    show_prediction(*predictor_.prediction());
-  else if (designed)
+  if (design)
     show_design(*design);
   else
     show_text(tr("Memory: not predicted yet"), theme().muted);
@@ -176,7 +191,7 @@ void StatusStrip::refresh() {
   figures_->setToolTip({});
   origin_->setText(predicted_for());
   errors_->hide();
-  show_figures(any);
+  show_figures(design != nullptr);
 }
 
 // The checker's errors are in the Problems panel; if the planner fails without one, its reason is shown here.
@@ -193,6 +208,7 @@ void StatusStrip::show_no_prediction() {
 
 void StatusStrip::show_figures(bool on) {
   for (QWidget* widget : std::initializer_list<QWidget*>{bar_, origin_, sources_}) widget->setVisible(on);
+  measure_->setVisible(on && planning::has_shipped_rates(predictor_.design()->request()));
 }
 
 // The figure is that of the document. If the prediction at the start of the displayed run differs, because of other
@@ -200,11 +216,11 @@ void StatusStrip::show_figures(bool on) {
 QString StatusStrip::predicted_for() {
   const RunPtr run = runs_.shown(RunKind::train);
   prediction_known_ = run && !run->view.info().is_null();
-  const auto& here = predictor_.prediction();
+  const views::DesignPtr& design = predictor_.design();
   const auto then = run && kind_ == RunKind::train ? run->view.predicted() : std::nullopt;
-  if (here ? predictor_.is_outdated() : predictor_.is_design_outdated()) return tr("predicted before the last edit");
-  const bool settled = here && here->basis == planning::Basis::exact;
-  if (!settled || !then || then->total() == here->at_peak.total()) return tr("predicted");
+  if (predictor_.is_outdated()) return tr("predicted before the last edit");
+  const bool exact = design && design->request().engine && !design->plan().memory.is_bound;
+  if (!exact || !then || then->total() == design->plan().memory.at_peak.total()) return tr("predicted");
   return tr("predicted for this form; for %1, when it started: %2")
       .arg(qs(run->id.empty() ? run->name : run->id), qs(to_text(then->total())));
 }
@@ -226,34 +242,11 @@ void StatusStrip::show_text(const QString& text, const QColor& color) {
   figures_->setPalette(palette);
 }
 
-void StatusStrip::show_prediction(const planning::Prediction& p) {
-  const Theme& t = theme();
-  const bool stale = predictor_.is_outdated(), bound = p.basis == planning::Basis::bound;
-  const double share = p.at_peak.total() / p.capacity * 100;
-  QString text = (p.fits() ? bound ? tr("Fits: at most %1 of %2 (%3 %)") : tr("Fits: %1 of %2 (%3 %)")
-                  : bound ? tr("May not fit: at most %1 of %2 (%3 %)")
-                           : tr("Does not fit: %1 of %2 (%3 %)"))
-                     .arg(qs(to_text(p.at_peak.total())), qs(to_text(p.capacity)))
-                     .arg(share, 0, 'f', share < 10 ? 1 : 0);
-  if (p.devices.size() > 1)
-    text = tr("%1 on the fullest of %n device(s)", nullptr, static_cast<int>(p.devices.size())).arg(text);
-  QStringList parts{text};
-  if (p.plan) {
-    const plan::Estimate& hours = p.plan->run.hours;
-    const auto duration = [](double h) { return qs(to_text(Seconds(h * 3600))); };
-    parts << tr("%1 per step").arg(qs(to_text(Seconds(p.plan->step.seconds.value))));
-    if (p.steps) parts << tr("%1 (%2 to %3)").arg(duration(hours.value), duration(hours.low), duration(hours.high));
-  }
-  show_text(parts.join(u"  \u00B7  "_s), stale ? t.faint : p.fits() ? t.text : bound ? t.warn : t.bad);
-  sources_->setToolTip(sources_text(p.at_peak, p.target, p.peak_instant, p.sources));
-  bar_->show_memory(p.at_peak, p.capacity, stale ? 0.45 : 1);
-}
-
 void StatusStrip::show_design(const views::Design& design) {
   const Theme& t = theme();
   const plan::DeviceMemory& memory = design.plan().memory;
-  const bool stale = predictor_.is_design_outdated();
-  show_text(design_text(design), stale ? t.faint : design.plan().fits() ? t.text : t.bad);
+  const bool stale = predictor_.is_outdated();
+  show_text(design_text(design), stale ? t.faint : design.plan().fits() ? t.text : memory.is_bound ? t.warn : t.bad);
   sources_->setToolTip(
       sources_text(memory.at_peak, design.request().target.id, memory.peak_instant, design.plan().sources));
   bar_->show_memory(memory.at_peak, memory.capacity, stale ? 0.45 : 1);

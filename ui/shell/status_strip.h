@@ -25,6 +25,7 @@ class StatusStrip : public QStatusBar {
   void show_frame();
   QString figures_text() const;
   QString origin_text() const;
+  QToolButton& measure_button() { return *measure_; }  // shown with times of this machine that were not measured on it
   ErrorLink& error_link() { return *errors_; }  // replaces the figures if there is no prediction
 
  private:
@@ -33,7 +34,6 @@ class StatusStrip : public QStatusBar {
   void show_nothing();
   void show_no_prediction();
   void show_figures(bool on);  // shows or hides the memory bar and the sources
-  void show_prediction(const planning::Prediction& prediction);
   void show_design(const views::Design& design);
   Predictor& predictor_;
   RunController& runs_;
@@ -42,7 +42,7 @@ class StatusStrip : public QStatusBar {
   MemoryBar* bar_;
   QLabel *figures_, *origin_, *job_, *steps_, *eta_;
   ErrorLink* errors_;
-  QToolButton* sources_;
+  QToolButton *sources_, *measure_;
   int error_count_ = 0;
 };
 

@@ -17,7 +17,6 @@ namespace {
 
 constexpr int kSchema = 1;
 constexpr double kMeasuredSpread = 1.15, kShippedSpread = 2.5;
-constexpr int kRank = 16;  // of the benchmark's LoRA step
 
 template <class E>
 E choice(JsonRow& row, const std::string& key) {
@@ -79,8 +78,8 @@ Request benchmark_request(const MachineRates& rates, const MachineFigure& figure
   set_weights(r, figure.weights);
   r.efficiencies = request.efficiencies;
   r.mesh.axes = {{"fsdp", 1}, {"tp", 1}};
-  r.rank = kRank;
-  r.alpha = 2 * kRank;
+  r.rank = kBenchmarkRank;
+  r.alpha = 2 * kBenchmarkRank;
   using model::Role;
   r.targets = {Role::q_proj, Role::k_proj, Role::v_proj, Role::o_proj, Role::gate_proj, Role::up_proj, Role::down_proj};
   return r;

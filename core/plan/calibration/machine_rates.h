@@ -12,7 +12,8 @@
 
 namespace mw::plan {
 
-enum class MachineWork { train, prefill, decode };  // train: a LoRA step of rank 16 on all projections
+inline constexpr int kBenchmarkRank = 16;           // of the benchmark's LoRA step, on all projections
+enum class MachineWork { train, prefill, decode };  // train: that step
 
 struct MachineFigure {
   MachineWork work = MachineWork::train;

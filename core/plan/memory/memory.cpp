@@ -24,7 +24,7 @@ void check_rows(std::int64_t rows, std::int64_t len) {
 }
 
 void check(const TrainShape& shape) {
-  const TrainShape::Forward& e = shape.evaluation;
+  const EngineRows& e = shape.evaluation;
   if (shape.tokens < 0 || shape.tokens > kMostTokens || shape.loss_tokens < 0 || shape.longest < 0 ||
       shape.threads < 1 || shape.generate_tokens < 0 || shape.prompt_tokens < 0 || e.tokens < 0 ||
       e.tokens > kMostTokens || e.loss_tokens < 0 || e.longest < 0)
@@ -120,7 +120,7 @@ MemoryPlan predict_phase(const engine::ModelShape& model, const engine::Phase& p
 MemoryPlan predict_run(const engine::ModelShape& model, const TrainShape& shape,
                        std::span<const engine::ShardShape> tensors) {
   BufferTimeline buffers(model, engine::model_allocations(model, tensors));
-  const TrainShape::Forward& held_out = shape.evaluation;
+  const EngineRows& held_out = shape.evaluation;
   const engine::StepShape step{.tokens = shape.tokens,
                                .lowest = model.lowest_trained_layer(),
                                .backward = true,

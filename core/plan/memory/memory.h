@@ -10,6 +10,7 @@
 #include "core/base/ledger.h"
 #include "core/engine/layout/phases.h"
 #include "core/mesh/collectives/reshard_plan.h"
+#include "core/plan/request/request.h"
 
 namespace mw::plan {
 
@@ -24,11 +25,7 @@ struct TrainShape {
   int longest = 0;               // tokens of the longest example
   int loss_chunk = 256;          // rows of logits per chunk, fewer if they exceed 64 MiB; 0: all
   int threads = 1;
-  struct Forward {  // a pass without a backward
-    std::int64_t tokens = 0, loss_tokens = 0;
-    int longest = 0;
-  };
-  Forward evaluation{};     // the largest batch of held-out rows; loss_tokens 0: no evaluation
+  EngineRows evaluation{};  // the largest batch of held-out rows; loss_tokens 0: no evaluation
   int prompt_tokens = 0;    // of the longest sampled prompt
   int generate_tokens = 0;  // longest prompt with its answer; 0: no sampling
 };

@@ -20,12 +20,22 @@ struct Buffer {      // one allocation at the peak, per device
   std::string formula{};
 };
 
-struct DeviceMemory {  // the same for all devices: uneven shards are rounded up
+struct DeviceUse {        // of one device of the engine
+  Ledger at_peak;         // the instant of the largest total
+  Ledger category_peaks;  // peak of each category, at possibly different instants
+  std::string peak_instant;
+  EngineRows rows{};
+};
+
+// Of the fullest device. Stacks but the engine hold the same on all: uneven shards are rounded up.
+struct DeviceMemory {
   Bytes capacity;
   Ledger at_peak, category_peaks;
-  std::string peak_instant;     // "backward of layer 59"
-  std::vector<Buffer> buffers;  // at the peak, largest first
-  Estimate total;               // bytes, with interval
+  std::string peak_instant;          // "backward of layer 59"
+  std::vector<Buffer> buffers;       // at the peak, largest first
+  Estimate total;                    // bytes, with interval
+  std::vector<DeviceUse> devices{};  // of the engine, in row-major order of the mesh; empty: of other stacks
+  bool is_bound = false;             // every row taken as long as it may be
   bool fits() const { return at_peak.total() <= capacity; }
 };
 

@@ -4,11 +4,6 @@
 namespace mw::plan {
 namespace {
 
-model::WeightType weight_type(DType type) {
-  if (type == DType::f32) return model::WeightType::f32;
-  return type == DType::int8 ? model::WeightType::int8 : model::WeightType::bf16;
-}
-
 Problem problem_of(const lint::Finding& finding) {
   return {.id = finding.id,
           .severity = finding.severity,

@@ -100,6 +100,16 @@ void check_request(const Request& request) {
   check_options(request);
 }
 
+model::WeightType weight_type(DType type) {
+  if (type == DType::f32) return model::WeightType::f32;
+  return type == DType::int8 ? model::WeightType::int8 : model::WeightType::bf16;
+}
+
+DType dtype_of(model::WeightType weights) {
+  if (weights == model::WeightType::f32) return DType::f32;
+  return weights == model::WeightType::int8 ? DType::int8 : DType::bf16;
+}
+
 int activation_bytes(const Request& request) {
   return request.weights == DType::f32 ? 4 : 2;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/engine/layout/phases.h"
 #include "core/hardware/target.h"
 #include "core/mesh/layout/layout.h"
 #include "core/mesh/layout/placement.h"
@@ -77,6 +78,24 @@ struct ServeWork {
   Sampling sampling = Sampling::greedy;
 };
 
+// The largest micro-batch of a device of the engine.
+struct EngineRows {
+  std::int64_t tokens = 0;  // that it holds
+  std::int64_t loss_tokens = 0;
+  int longest = 0;               // tokens of the longest example
+  std::int64_t real_tokens = 0;  // without padding
+};
+// Work of the engine on this machine: what its exact memory follows from beside the rest of the request.
+struct EngineWork {
+  int threads = 1;                               // of a run on one device; each of several devices has one
+  std::vector<mesh::AdapterShape> lora{};        // with a rank for each
+  std::vector<EngineRows> rows{}, evaluation{};  // of each share of the batch, if the data was read
+  std::string read{};                            // where they are from; empty: every row has lengths.max_len tokens
+  std::int64_t eval_rows = 0;                    // held-out rows of an evaluation; 0: none
+  int prompt_tokens = 0, generate_tokens = 0;    // longest sampled prompt, and with its answer; 0: no sampling
+  engine::ServingWork server{};
+};
+
 struct Request {
   model::Config model;
   hardware::Target target;
@@ -107,8 +126,11 @@ struct Request {
   ForwardWork forward{};
   RolloutWork rollout{};
   ServeWork serve{};
+  std::optional<EngineWork> engine{};  // if the engine does the work on this machine
 };
 
+model::WeightType weight_type(DType type);  // of the engine
+DType dtype_of(model::WeightType weights);
 // Bytes of an element of the activations: of f32 weights 4, of all others 2.
 int activation_bytes(const Request& request);
 // FLOP/s of a chip in products of the type of the weights, bf16 or f32. XLA multiplies f32 on TPUs in one bf16 pass

@@ -7,12 +7,18 @@
 
 #include "core/base/optimizer_steps.h"
 #include "core/plan/memory/device_memory.h"
+#include "core/plan/memory/engine_memory.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/refusals.h"
 #include "core/plan/time/inference.h"
 #include "core/plan/time/step_time.h"
 
 namespace mw::plan {
+
+bool knows_steps(const Request& r) {
+  return r.work != Work::train || r.train.steps > 0 || r.train.epoch_rows > 0 || r.lengths.count > 0 ||
+         !r.lengths.histogram.empty();
+}
 
 std::int64_t train_steps(const Request& r, double rows) {
   if (r.train.steps > 0) return r.train.steps;
@@ -62,6 +68,11 @@ struct PlanPredictor::Impl {
 
   double usd_per_hour() const { return request.price.usd_per_chip_hour * request.target.chips(); }
 
+  template <class OfStack>
+  Bytes peak(const OfStack& of_stack) const {
+    return request.engine ? engine_memory(request).at_peak.total() : of_stack();
+  }
+
   // A run of `seconds` that computes `tokens`.
   PlanFigures run_of(double seconds, double tokens, Bytes peak) const {
     const double hours = seconds * (1.0 / 3600);
@@ -83,7 +94,7 @@ struct PlanPredictor::Impl {
     out.usd = out.hours * usd_per_hour();
     out.tokens_per_second =
         static_cast<double>(request.train.batch) * std::max(1, request.train.accumulation) * rows.real / out.seconds;
-    out.peak = train_peak(model, rows.longest);
+    out.peak = peak([&] { return train_peak(model, rows.longest); });
     out.capacity = device_capacity(request);
     return out;
   }
@@ -91,7 +102,7 @@ struct PlanPredictor::Impl {
   std::optional<PlanFigures> forward() {
     if (!is_allowed()) return std::nullopt;
     const ForwardWork& f = request.forward;
-    return run_of(step.forward(), static_cast<double>(f.batch) * f.len, forward_peak(model));
+    return run_of(step.forward(), static_cast<double>(f.batch) * f.len, peak([&] { return forward_peak(model); }));
   }
 
   std::optional<PlanFigures> rollout() {
@@ -99,12 +110,12 @@ struct PlanPredictor::Impl {
     const RolloutWork& w = request.rollout;
     const RolloutShape shape = rollout_shape(request);
     const double seconds = step.decode(shape.rows, shape.context) * w.new_tokens + step.prefill(shape.rows, w.prompt);
-    return run_of(seconds, static_cast<double>(w.batch) * w.new_tokens, rollout_peak(model));
+    return run_of(seconds, static_cast<double>(w.batch) * w.new_tokens, peak([&] { return rollout_peak(model); }));
   }
 
   std::optional<PlanFigures> serve() {
     server->set_cache(model);
-    const Ledger held = serve_totals(model);
+    const Ledger held = request.engine ? engine_memory(request).at_peak : serve_totals(model);
     PlanFigures out{.peak = held.total(), .capacity = device_capacity(request)};
     const auto cache = static_cast<double>(held[MemoryCategory::kv_cache].value);
     if (!is_allowed(out.peak <= out.capacity ? std::optional(longest_request(model, cache)) : std::nullopt))
@@ -133,7 +144,7 @@ Request& PlanPredictor::request() {
   return impl_->request;
 }
 
-std::optional<PlanFigures> PlanPredictor::figures() {
+std::optional<PlanFigures> PlanPredictor::figures() try {
   switch (impl_->request.work) {
     case Work::train:
       return impl_->train();
@@ -144,6 +155,8 @@ std::optional<PlanFigures> PlanPredictor::figures() {
     case Work::serve:
       return impl_->serve();
   }
+  return std::nullopt;
+} catch (const Error&) {  // of the engine's memory
   return std::nullopt;
 }
 

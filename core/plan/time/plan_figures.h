@@ -17,6 +17,7 @@ struct PlanFigures {
   Bytes peak, capacity;
 };
 
+bool knows_steps(const Request& request);  // false: epochs of an unknown number of rows, planned as one step
 // Optimizer steps of a run; `rows`: RowStatistics::batches_rows.
 std::int64_t train_steps(const Request& request, double rows);
 

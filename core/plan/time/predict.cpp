@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/plan/memory/device_memory.h"
+#include "core/plan/memory/engine_memory.h"
 #include "core/plan/request/expression.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/refusals.h"
@@ -30,7 +31,7 @@ double active_parameters(const LocalModel& model) {
 void add_utilisation(const LocalModel& model, RunTotals& run, double seconds, double padded, double real) {
   const Request& r = *model.request;
   const double peak = r.target.chip.bf16_flops.value * r.target.chips() * seconds;
-  if (peak <= 0) return;
+  if (peak <= 0 || r.engine) return;  // the engine's products have several peaks
   const double n = active_parameters(model);
   // 6N counts products of frozen weights and lookups that a step does not compute: above 100 % it says nothing.
   const auto add = [&](const char* name, double factor, double tokens) {
@@ -239,8 +240,7 @@ void add_length_notes(const Request& request, Plan& plan) {
 }
 
 void add_epoch_note(const Request& request, Plan& plan) {
-  const bool known = request.train.epoch_rows > 0 || request.lengths.count > 0 || !request.lengths.histogram.empty();
-  if (request.train.steps > 0 || known) return;
+  if (knows_steps(request)) return;
   plan.problems.push_back({.id = "EPOCHS",
                            .severity = Severity::warning,
                            .message = "train.epochs is set, but the number of rows is not known: one step is planned",
@@ -296,14 +296,12 @@ std::vector<std::string> sources_of(const Request& request) {
   return out;
 }
 
-}  // namespace
-
-Plan predict(const Request& request) {
-  check_request(request);
+// `engine`: its memory, if it does the work.
+Plan predict(const Request& request, std::optional<DeviceMemory> engine) {
   if (mesh::Mesh ordered = canonical_order(request.mesh); ordered != request.mesh) {
     Request same = request;
     same.mesh = std::move(ordered);
-    return predict(same);
+    return predict(same, std::move(engine));
   }
   const bool samples = request.work == Work::rollout || request.work == Work::serve;
   const LocalModel m = local_model(request, samples ? mesh::ShardingUse::sampling : mesh::ShardingUse::training);
@@ -311,21 +309,22 @@ Plan predict(const Request& request) {
   plan.devices = request.mesh.devices();
   plan.problems = m.placement.problems;
   plan.compile = compile_time(m);
+  const auto memory = [&](auto of_stack) { return engine ? std::move(*engine) : of_stack(m); };
   switch (request.work) {
     case Work::train:
-      plan.memory = train_memory(m);
+      plan.memory = memory(train_memory);
       plan.step = train_time(m);
       plan.run = train_totals(m, plan);
       add_length_notes(request, plan);
       add_epoch_note(request, plan);
       break;
     case Work::forward:
-      plan.memory = forward_memory(m);
+      plan.memory = memory(forward_memory);
       plan.step = forward_time(m);
       plan.run = forward_totals(m, plan, static_cast<double>(request.forward.batch) * request.forward.len);
       break;
     case Work::rollout: {
-      plan.memory = rollout_memory(m);
+      plan.memory = memory(rollout_memory);
       ServePrediction served = rollout(m);
       plan.step = std::move(served.step);
       plan.serve = served.numbers;
@@ -333,7 +332,7 @@ Plan predict(const Request& request) {
       break;
     }
     case Work::serve: {
-      plan.memory = serve_memory(m);
+      plan.memory = memory(serve_memory);
       ServePrediction served = serve(m, plan.memory);
       plan.step = std::move(served.step);
       plan.serve = served.numbers;
@@ -348,7 +347,16 @@ Plan predict(const Request& request) {
   const bool served = plan.serve && request.work == Work::serve && plan.memory.fits();
   plan.refusals = refusals(request, m.placement, served ? std::optional(plan.serve->longest_request) : std::nullopt);
   plan.sources = sources_of(request);
+  if (request.engine) plan.sources.push_back("memory: " + plan.memory.total.source);
   return plan;
+}
+
+}  // namespace
+
+Plan predict(const Request& request) {
+  check_request(request);
+  // The engine numbers its devices in the order in which the document has the axes.
+  return predict(request, request.engine ? std::optional(engine_memory(request)) : std::nullopt);
 }
 
 }  // namespace mw::plan

@@ -40,7 +40,7 @@ struct SizePoint {
     double seconds_per_token() const { return seconds / static_cast<double>(tokens); }
     double tokens_per_second() const { return static_cast<double>(tokens) / seconds; }
   };
-  struct PredictedTime {  // on a target other than this machine
+  struct PredictedTime {
     double seconds = 0, low = 0, high = 0;
     plan::Origin origin{};
     std::int64_t tokens = 0;  // generated, or scored
@@ -54,7 +54,7 @@ struct SizePoint {
   Bytes capacity;         // of the device
   int largest_batch = 0;  // if this batch does not fit: the largest that does; 0: none
   std::optional<Measured> measured;
-  std::optional<PredictedTime> predicted_time{};  // empty: measured, or it does not fit
+  std::optional<PredictedTime> predicted_time{};  // empty: it does not fit, or cannot be planned
   std::string error;                              // set if it ran out of memory although it should fit
   bool fits() const { return predicted.total() <= capacity; }
 };

@@ -68,9 +68,6 @@ DesignPage::DesignPage(Document& document, Predictor& predictor, SharedPlanConte
     : QWidget(parent), document_(document), predictor_(predictor), context_(context), calibrator_(context) {
   setObjectName(u"pageBody"_s);
   build();
-  connect(&predictor_, &Predictor::changed, this, [this] {
-    if (predictor_.prediction()) changed_ = true;  // for this machine, sent after the design
-  });
   connect(&document_, &Document::replaced, this, [this] {
     pinned_is_other_ = has_pinned();
     show_pin_buttons();
@@ -373,7 +370,7 @@ void DesignPage::restyle() {
 
 // Whether the figures are dimmed: the prediction is late. During a drag the next one usually arrives earlier.
 bool DesignPage::is_prediction_late() {
-  if (!predictor_.is_design_outdated()) {
+  if (!predictor_.is_outdated()) {
     outdated_for_.invalidate();
     return false;
   }
@@ -391,12 +388,8 @@ void DesignPage::show_frame() {
   no_prediction_ = nothing;
   drawn_ = predictor_.design();
   if (nothing) return show_nothing();
-  if (const views::DesignPtr& design = predictor_.design(); design && views::is_whole(*design))
-    shown_ = design;
-  else if (design && predictor_.prediction())
-    shown_ = std::make_shared<const views::Design>(views::with_prediction(*design, *predictor_.prediction()));
-  else
-    return;
+  if (!drawn_) return;
+  shown_ = drawn_;
   update_all();
 }
 
@@ -426,7 +419,7 @@ void DesignPage::update_all() {
   time_->setFixedHeight(bars_height(times.bars.size()));
   time_->set_bars(std::move(times));
   time_->show();
-  alternatives_->set_searchable(!views::is_here(*shown_));
+  alternatives_->set_searchable(!planning::runs_here(shown_->request()));
   const std::vector<views::PlanLine> lines = views::plan_lines(*shown_);
   show_change(lines);
   plan_.show(lines, pinned_lines_, dimmed_);
@@ -434,7 +427,7 @@ void DesignPage::update_all() {
   cost_->show_cost(cost_of(shown_), cost_of(pinned_));
   shards_.show(views::shard_rows(*shown_), pinned_rows_, dimmed_);
   if (!canvas().is_editing()) update_columns();  // columns would jump during a drag, and measuring is slow
-  canvases_->show_designs(shown_, pinned_, predictor_.is_design_outdated());
+  canvases_->show_designs(shown_, pinned_, predictor_.is_outdated());
   if (canvas().tensor().empty() && shards_.rowCount() > 0)
     shards_table_->selectRow(std::max(0, shards_.find(u"layers.0.q_proj"_s)));
 }
