@@ -28,8 +28,8 @@ int run_envelope(const CommonOptions& common, const EnvelopeOptions& options) {
   const auto metric = *parse<jobs::EnvelopeMetric>(options.metric);
   ProgressLine line;
   line.message(jobs::envelope_note(jobs::envelope_plan(experiment, context)));
-  const auto progress = [&](const std::string& phase, long done, long total) {
-    line.update(phase + "  " + std::to_string(100 * done / std::max(1L, total)) + " %");
+  const auto progress = [&](std::int64_t done, std::int64_t total) {
+    line.update("simulating  " + std::to_string(100 * done / std::max<std::int64_t>(1, total)) + " %");
   };
   const jobs::EnvelopeRuns runs = jobs::simulate_envelope(experiment, context, progress, common.stop);
   line.clear();

@@ -26,26 +26,32 @@ struct SweepOptions {
   std::string resume;           // run id
 };
 
-void print_sweep_cells(const std::array<std::string, 11>& texts) {
-  constexpr int kWidths[] = {7, 9, 9, 9, 9, 10, 10, 10, 10, 10, 0};
+// A row of numbers and the verdict. The share of prompt tokens from the prefix cache is of interest if the server keeps
+// its cache between the rates.
+void print_sweep_cells(std::vector<std::string> numbers, bool shows_hits, const std::string& hits,
+                       const std::string& verdict) {
+  if (shows_hits) numbers.push_back(hits);
   std::vector<TableCell> cells;
-  for (size_t i = 0; i < texts.size(); ++i) cells.push_back({texts[i], kWidths[i]});
+  for (size_t i = 0; i < numbers.size(); ++i) cells.push_back({numbers[i], i == 0 ? 7 : i < 5 ? 9 : 10});
+  cells.push_back({verdict, 0});
   print_text("%s\n", table_row(cells).c_str());
 }
 
-void print_sweep_header() {
-  print_sweep_cells({"input", "rate", "done", "failed", "out tok/s", "TTFT p50", "TTFT p99", "TPOT p50", "ITL p99",
-                     "E2E p50", " verdict"});
-  print_sweep_cells({"tokens", "req/s", "", "", "", "ms", "ms", "ms", "ms", "ms", ""});
+void print_sweep_header(bool shows_hits) {
+  print_sweep_cells(
+      {"input", "rate", "done", "failed", "out tok/s", "TTFT p50", "TTFT p99", "TPOT p50", "ITL p99", "E2E p50"},
+      shows_hits, "hits", " verdict");
+  print_sweep_cells({"tokens", "req/s", "", "", "", "ms", "ms", "ms", "ms", "ms"}, shows_hits, "%", "");
 }
 
-void print_sweep_row(const formats::BenchPoint& p) {
+void print_sweep_row(const formats::BenchPoint& p, bool shows_hits) {
   const std::string rate =
       std::isnan(p.request_rate) ? std::to_string(p.max_concurrency) + " users" : number_or_dash(p.request_rate);
-  print_sweep_cells({std::to_string(p.input_len), rate, std::to_string(p.completed), std::to_string(p.failed),
-                     number_or_dash(p.output_throughput), number_or_dash(p.ttft.median),
-                     number_or_dash(p.ttft.percentile(99)), number_or_dash(p.tpot.median),
-                     number_or_dash(p.itl.percentile(99)), number_or_dash(p.e2el.median), " " + p.verdict});
+  print_sweep_cells(
+      {std::to_string(p.input_len), rate, std::to_string(p.completed), std::to_string(p.failed),
+       number_or_dash(p.output_throughput), number_or_dash(p.ttft.median), number_or_dash(p.ttft.percentile(99)),
+       number_or_dash(p.tpot.median), number_or_dash(p.itl.percentile(99)), number_or_dash(p.e2el.median)},
+      shows_hits, (p.is_cold ? "cold " : "") + number_or_dash(100 * p.prefix_hits), " " + p.verdict);
   std::fflush(stdout);
 }
 
@@ -167,19 +173,21 @@ int run_sweep(const CommonOptions& common, const SweepOptions& options) {
   views::RunView view;
   ProgressLine line;
   Json points = Json::array(), set = Json::object();
+  bool shows_hits = false;
   const EventSink sink = [&](const Event& event) {
     view.feed(event);
     show_sweep_progress(event, view, line);
     if (const auto* started = std::get_if<event::Started>(&event.body)) {
       set = started->info["set"];
-      if (common.output == Output::text) print_sweep_header();
+      shows_hits = formats::bench_set(set).condition("prompts") == "replayed";
+      if (common.output == Output::text) print_sweep_header(shows_hits);
     }
     const auto* measured = std::get_if<event::Point>(&event.body);
     if (!measured) return;
     const formats::BenchPoint point = formats::bench_point(measured->values);
     if (common.output == Output::text) {
       line.clear();
-      print_sweep_row(point);
+      print_sweep_row(point, shows_hits);
     }
     points.push_back(formats::to_json(point, formats::Detail::summary));
     if (!options.out.empty()) write_point(options.out, point, measured->step, set);

@@ -716,12 +716,12 @@ Rows sweep_rows() {
            {.factor = "replicas"}),
       with(choice_row(
                "sweep.prompts", &options::Sweep::prompts, "Prompts",
-               "New random prompts for every point, or the same prompts, which hit the prefix cache (vLLM bench's "
-               "default seed)",
+               "salted: new random prompts on an empty prefix cache at every rate. replayed: the same prompts at "
+               "every rate on a server that keeps its cache, as one vLLM server does with the seed of its benchmark",
                kAdvanced),
            {.factor = "prefix cache", .confounder = "reuse of prompts"}),
       int_row("sweep.repeats", &options::Sweep::repeats, "Repeats", {"", 1, 1, 100},
-              "Measurements of every point, each with another seed", kAdvanced),
+              "Measurements of every point, each with another seed and on a server of its own", kAdvanced),
       with(int_row("sweep.seed", &options::Sweep::seed, "Seed", {"", 1, 0, kLargestSeed},
                    "Seed of lengths, prompts and random arrivals (those of vllm bench serve --seed)", kAdvanced),
            {.names = {.vllm = "seed"}, .confounder = "seed"}),

@@ -8,9 +8,7 @@
 #include "core/jobs/serving.h"
 #include "core/jobs/sweep_run.h"
 #include "core/plan/time/serve_step.h"
-#include "core/planning/calibrating.h"
-#include "core/planning/diagnostics.h"
-#include "core/planning/plan_request.h"
+#include "core/planning/simulated_server.h"
 #include "core/serve/load/engine_backend.h"
 #include "core/serve/load/http_backend.h"
 #include "core/serve/load/simulated_backend.h"
@@ -21,37 +19,22 @@
 namespace mw::jobs {
 namespace {
 
-serve::Replicas replicas_of(const options::Sweep& sweep) {
-  return {.count = sweep.replicas, .routing = sweep.routing};
-}
-
 std::string replicas_text(const options::Sweep& sweep) {
   if (sweep.replicas == 1) return {};
   return "; " + std::to_string(sweep.replicas) + " replicas, routing " + std::string(to_string(sweep.routing));
 }
 
 BackendParts model_parts(const experiment::Experiment& e, const plan::PlanContext& context) {
-  const plan::Request request = planning::plan_request(e, context);
-  planning::require_runnable(e, context, request, plan::predict(request));
-  const plan::ServeStepModel::Kv kv = plan::ServeStepModel(request).kv();
+  planning::SimulatedServer server = planning::simulated_server(e, context);
+  const plan::Request& request = server.request;
   BackendParts parts;
-  const experiment::ExperimentConfig config = e.config();
-  parts.backend =
-      serve::make_cost_model_backend(request, serve::scheduler_settings(config.serve), replicas_of(config.sweep));
+  parts.backend = std::move(server.backend);
   parts.conditions["stack"] = model::to_string(request.stack);
-  const plan::WorkSize size = plan::work_size(request);
-  const plan::Calibration& calibration = plan::calibration_of(context);
-  const std::string chip = request.target.chip.id;
-  parts.intervals = [calibration, chip, size, stack = request.stack](const formats::BenchPoint& point) {
-    plan::WorkSize of_point = size;
-    of_point.tokens = point.input_len, of_point.answer = point.output_len;
-    if (point.max_concurrency > 0) of_point.users = point.max_concurrency;
-    return plan::interval_factors(calibration, stack, chip, of_point);
-  };
+  parts.intervals = std::move(server.intervals);
   parts.notes.push_back("every number is predicted: " + std::string(model::to_string(request.stack)) + " on " +
-                        request.target.id + ", KV cache " + to_text(kv.capacity) + replicas_text(config.sweep));
-  if (const std::string source = plan::interval_factors(calibration, request.stack, chip, size).source; !source.empty())
-    parts.notes.push_back(source);
+                        request.target.id + ", KV cache " + to_text(plan::ServeStepModel(request).kv().capacity) +
+                        replicas_text(e.config().sweep));
+  if (!server.interval_source.empty()) parts.notes.push_back(server.interval_source);
   return parts;
 }
 
@@ -110,8 +93,9 @@ BackendParts calibrated_parts(const experiment::Experiment& e, const EmitBody& e
   const serve::MeasuredStepModel model = serve::MeasuredStepModel(steps).scaled_to(steps);
   BackendParts parts;
   const options::Sweep sweep = e.config().sweep;
-  parts.backend = serve::make_simulated_backend(std::make_unique<serve::MeasuredExecutor>(model, network.config()),
-                                                served.settings, {}, replicas_of(sweep));
+  parts.backend =
+      serve::make_simulated_backend(std::make_unique<serve::MeasuredExecutor>(model, network.config()), served.settings,
+                                    {}, {.count = sweep.replicas, .routing = sweep.routing});
   parts.conditions["kv_dtype"] = "f32";
   parts.conditions["max_model_len"] = std::to_string(served.settings.max_model_len);
   if (!timing.adapter.empty()) parts.conditions["adapter"] = timing.adapter;
@@ -149,6 +133,9 @@ BackendParts http_parts(const experiment::ExperimentConfig& config) {
     parts.notes.push_back(
         "prompts are token ids of the tokenizer in model.path, which must be that of the served model");
   }
+  const bool is_replayed = config.sweep.prompts == options::PromptMode::replayed;
+  parts.notes.push_back(std::string("the server's prefix cache is not emptied: every ") +
+                        (is_replayed ? "length and repeat" : "rate") + " draws other prompts instead");
   parts.backend = serve::make_http_backend(std::move(options));
   return parts;
 }

@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/units.h"
-#include "core/plan/search/search.h"
-#include "core/planning/plan_request.h"
-#include "core/serve/load/simulated_backend.h"
-#include "core/serve/load/sweep.h"
+#include "core/planning/diagnostics.h"
+#include "core/planning/serving_search.h"
 #include "core/serve/load/sweep_settings.h"
 
 namespace mw::jobs {
@@ -18,130 +17,22 @@ namespace {
 
 constexpr int kLeastRepeats = 5;  // fewer give intervals that are too wide to be useful
 
-bool has_rates(const serve::SweepSettings& settings) {
-  return settings.load.arrival == options::Arrival::poisson || settings.load.arrival == options::Arrival::constant;
-}
-
-// Points are found by position, so that lengths and rates are ascending and without repetitions.
-serve::SweepSettings envelope_settings(const experiment::Experiment& e) {
-  serve::SweepSettings settings = serve::sweep_settings(e.config());
-  if (!has_rates(settings))
+// The document with the sweep that every mesh gets.
+experiment::Experiment repeated(experiment::Experiment e) {
+  e.set_value("kind", "serve");
+  e.set_value("sweep.backend", "model");
+  const options::Sweep sweep = e.config().sweep;
+  if (sweep.arrival != options::Arrival::poisson && sweep.arrival != options::Arrival::constant)
     throw Error({.id = "ENVELOPE",
                  .message = "an envelope compares meshes by request rate",
                  .place = "sweep.arrival",
-                 .found = std::string(to_string(settings.load.arrival)),
+                 .found = std::string(to_string(sweep.arrival)),
                  .expected = "poisson or constant"});
-  const auto ascending = [](auto& values) {
-    std::sort(values.begin(), values.end());
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-  };
-  ascending(settings.request_rates);
-  ascending(settings.input_lens);
-  settings.repeats = std::max(settings.repeats, kLeastRepeats);
-  return settings;
-}
-
-experiment::Experiment served(experiment::Experiment e) {
-  e.set_value("kind", "serve");
+  e.set_value("sweep.repeats", std::max(sweep.repeats, kLeastRepeats));
   return e;
 }
 
-plan::Request on_mesh(plan::Request request, const mesh::Mesh& mesh) {
-  if (!(request.mesh == mesh)) request.places.clear();
-  request.mesh = mesh;
-  return request;
-}
-
-// Empty: the server fits.
-std::string refusal_of(const plan::Request& request, const serve::SchedulerSettings& scheduler) {
-  try {
-    const plan::Plan plan = plan::predict(request);
-    if (!plan.refusals.empty()) return plan.refusals.front().message;
-    if (!plan.fits())
-      return "does not fit: " + to_text(plan.memory.at_peak.total()) + " of " + to_text(plan.memory.capacity);
-    serve::make_cost_model_backend(request, scheduler);
-    return {};
-  } catch (const Error& error) {
-    return error.problem().message;
-  }
-}
-
-std::string name_of(const mesh::Mesh& mesh, int replicas) {
-  return (replicas > 1 ? std::to_string(replicas) + " replicas, " : std::string()) + mesh::to_text(mesh);
-}
-
-// One server of each size: all devices of the target, half of them, and so on, as far as the catalogue has such
-// targets.
-struct Servers {
-  plan::Request request;
-  int replicas = 1;
-};
-std::vector<Servers> servers_of(const experiment::Experiment& e, const plan::Request& request,
-                                const plan::PlanContext& context) {
-  std::vector<Servers> out{{request, 1}};
-  const std::vector<std::string> ids = context.catalogue.target_ids();
-  const int devices = request.target.devices();
-  for (int replicas = 2; replicas <= devices; ++replicas) {
-    if (devices % replicas != 0) continue;
-    const auto id = std::find_if(ids.begin(), ids.end(), [&](const std::string& t) {
-      const hardware::Target target = context.catalogue.target(t);
-      return target.chip.id == request.target.chip.id && target.devices() * replicas == devices;
-    });
-    if (id == ids.end()) continue;
-    experiment::Experiment smaller = e;
-    smaller.set_value("target.id", *id);
-    for (const mesh::MeshAxis& axis : request.mesh.axes) smaller.erase("mesh." + axis.name);
-    Servers servers{planning::plan_request(smaller, context), replicas};
-    servers.request.mesh = request.mesh;  // names the axes of its legal meshes
-    out.push_back(std::move(servers));
-  }
-  return out;
-}
-
-struct Candidate {
-  plan::Request request;  // of one server
-  EnvelopeMesh mesh;
-};
-std::vector<Candidate> candidates_of(const experiment::Experiment& e, const plan::Request& request,
-                                     const serve::SchedulerSettings& scheduler, const plan::PlanContext& context) {
-  std::vector<Candidate> out;
-  for (const Servers& servers : servers_of(e, request, context))
-    for (const mesh::Mesh& mesh : plan::legal_meshes(servers.request)) {
-      plan::Request one = on_mesh(servers.request, mesh);
-      EnvelopeMesh entry{.mesh = mesh,
-                         .replicas = servers.replicas,
-                         .target = servers.request.target.id,
-                         .name = name_of(mesh, servers.replicas),
-                         .refusal = refusal_of(one, scheduler)};
-      out.push_back({std::move(one), std::move(entry)});
-    }
-  return out;
-}
-
-std::vector<EnvelopeMesh> meshes_of(const std::vector<Candidate>& candidates) {
-  std::vector<EnvelopeMesh> out;
-  for (const Candidate& c : candidates) out.push_back(c.mesh);
-  return out;
-}
-
-void require_one_that_fits(const std::vector<Candidate>& candidates) {
-  const bool any =
-      std::any_of(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.mesh.refusal.empty(); });
-  if (!any)
-    throw Error({.id = "ENVELOPE",
-                 .message = "the server fits on no mesh of the target",
-                 .place = "target.id",
-                 .found = candidates.empty() ? "no legal mesh"
-                                             : candidates.front().mesh.name + ": " + candidates.front().mesh.refusal,
-                 .expected = "a target with more memory"});
-}
-
-std::unique_ptr<serve::LoadBackend> backend_of(const Candidate& c, const serve::SchedulerSettings& scheduler) {
-  return serve::make_cost_model_backend(c.request, scheduler,
-                                        {.count = c.mesh.replicas, .routing = options::Routing::round_robin});
-}
-
-plan::Request request_of(const experiment::Experiment& e, const plan::PlanContext& context) {
+std::vector<planning::ServingCell> cells_of(const experiment::Experiment& e, const plan::PlanContext& context) {
   const hardware::Target target = context.catalogue.target(e.config().target.id);
   if (target.chip.vendor == hardware::Vendor::cpu)
     throw Error({.id = "TARGET",
@@ -150,7 +41,35 @@ plan::Request request_of(const experiment::Experiment& e, const plan::PlanContex
                  .found = target.id,
                  .expected = "a TPU slice or GPUs, such as v6e-8 or 8xh100",
                  .fix = "set target.id, e.g. --set target.id=v6e-8"});
-  return planning::plan_request(e, context);
+  std::vector<planning::ServingCell> cells = planning::serving_meshes(e, context);
+  if (std::none_of(cells.begin(), cells.end(), [](const auto& cell) { return cell.refusal.empty(); }))
+    throw Error({.id = "ENVELOPE",
+                 .message = "the server fits on no mesh of the target",
+                 .place = "target.id",
+                 .found = cells.empty() ? "no legal mesh"
+                                        : mesh::to_text(cells.front().choice.mesh) + ": " + cells.front().refusal,
+                 .expected = "a target with more memory"});
+  return cells;
+}
+
+std::vector<EnvelopeMesh> meshes_of(const std::vector<planning::ServingCell>& cells) {
+  std::vector<EnvelopeMesh> out;
+  for (const planning::ServingCell& cell : cells) {
+    const plan::PlanChoice& c = cell.choice;
+    out.push_back({.mesh = c.mesh,
+                   .replicas = c.replicas,
+                   .target = c.target,
+                   .name = (c.replicas > 1 ? std::to_string(c.replicas) + " replicas, " : "") + mesh::to_text(c.mesh),
+                   .refusal = cell.refusal,
+                   .edits = cell.edits});
+  }
+  return out;
+}
+
+template <class T>
+std::vector<T> ascending(std::vector<T> values) {
+  std::sort(values.begin(), values.end());
+  return values;
 }
 
 using Differences = std::vector<double>;  // of two meshes, by repeat
@@ -240,14 +159,17 @@ std::vector<Crossover> crossovers_of(const EnvelopeRuns& runs, EnvelopeMetric me
   return out;
 }
 
-Json mesh_json(const EnvelopeMesh& mesh) {
-  Json sizes = Json::object();
+Json mesh_json(const EnvelopeMesh& mesh, const std::vector<formats::BenchPoint>& of_mesh) {
+  Json sizes = Json::object(), points = Json::array();
+  for (const formats::BenchPoint& p : of_mesh) points.push_back(formats::to_json(p, formats::Detail::summary));
   for (const mesh::MeshAxis& axis : mesh.mesh.axes) sizes[axis.name] = axis.size;
   Json out{{"mesh", sizes},
            {"replicas", mesh.replicas},
            {"target", mesh.target},
            {"name", mesh.name},
-           {"simulated", mesh.refusal.empty()}};
+           {"simulated", mesh.refusal.empty()},
+           {"set", planning::sets_json(mesh.edits)},
+           {"points", std::move(points)}};
   if (!mesh.refusal.empty()) out["refusal"] = mesh.refusal;
   return out;
 }
@@ -294,15 +216,12 @@ const formats::BenchPoint& EnvelopeRuns::point(size_t mesh, size_t len, size_t r
 }
 
 EnvelopePlan envelope_plan(const experiment::Experiment& given, const plan::PlanContext& context) {
-  const experiment::Experiment e = served(given);
-  const plan::Request request = request_of(e, context);
-  const serve::SweepSettings settings = envelope_settings(e);
-  const auto candidates = candidates_of(e, request, serve::scheduler_settings(e.config().serve), context);
-  require_one_that_fits(candidates);
-  return {.repeats = settings.repeats,
-          .requests = settings.fewest_prompts(),
-          .target = request.target.id,
-          .meshes = meshes_of(candidates)};
+  const experiment::Experiment e = repeated(given);
+  const serve::SweepSettings sweep = serve::sweep_settings(e.config());
+  return {.repeats = sweep.repeats,
+          .requests = sweep.fewest_prompts(),
+          .target = e.config().target.id,
+          .meshes = meshes_of(cells_of(e, context))};
 }
 
 std::string envelope_note(const EnvelopePlan& plan) {
@@ -315,44 +234,24 @@ std::string envelope_note(const EnvelopePlan& plan) {
 
 EnvelopeRuns simulate_envelope(const experiment::Experiment& given, const plan::PlanContext& context,
                                const EnvelopeProgress& progress, const std::stop_token& stop) {
-  const experiment::Experiment e = served(given);
-  const plan::Request request = request_of(e, context);
-  const serve::SweepSettings settings = envelope_settings(e);
-  const serve::SchedulerSettings scheduler = serve::scheduler_settings(e.config().serve);
-  const std::vector<Candidate> candidates = candidates_of(e, request, scheduler, context);
-  require_one_that_fits(candidates);
-  EnvelopeRuns runs{.target = request.target.id,
-                    .meshes = meshes_of(candidates),
-                    .repeats = settings.repeats,
-                    .requests = settings.fewest_prompts(),
-                    .input_lens = settings.input_lens,
-                    .rates = settings.request_rates,
+  const experiment::Experiment e = repeated(given);
+  const serve::SweepSettings sweep = serve::sweep_settings(e.config());
+  std::vector<planning::ServingCell> cells = cells_of(e, context);
+  const plan::SearchOptions options{.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency())),
+                                    .progress = progress};
+  planning::simulate(cells, e, context, options, stop);
+  EnvelopeRuns runs{.target = e.config().target.id,
+                    .meshes = meshes_of(cells),
+                    .repeats = sweep.repeats,
+                    .requests = sweep.fewest_prompts(),
+                    .input_lens = ascending(sweep.input_lens),
+                    .rates = ascending(sweep.request_rates),
                     .points = {}};
-  long each = 0;
-  for (const int input_len : runs.input_lens)
-    each += static_cast<long>(runs.rates.size()) * runs.repeats * settings.num_prompts(input_len);
-  long done = 0;
-  runs.points.resize(runs.meshes.size());
-  const long simulated =
-      std::count_if(runs.meshes.begin(), runs.meshes.end(), [](const auto& m) { return m.refusal.empty(); });
-  for (size_t m = 0; m < runs.meshes.size(); ++m) {
-    if (!runs.meshes[m].refusal.empty()) continue;
-    const auto backend = backend_of(candidates[m], scheduler);
-    const serve::SweepCallbacks callbacks{.point =
-                                              [&](formats::BenchPoint point) {
-                                                point.requests.clear();
-                                                point.timeline.clear();
-                                                point.steps.clear();
-                                                runs.points[m].push_back(std::move(point));
-                                              },
-                                          .progress =
-                                              [&](const std::string& phase, long requests, long) {
-                                                if (progress)
-                                                  progress(runs.meshes[m].name + ", " + phase, done + requests,
-                                                           simulated * each);
-                                              }};
-    if (!serve::run_sweep(settings, *backend, {}, callbacks, stop)) throw cancelled("the envelope");
-    done += each;
+  for (planning::ServingCell& cell : cells) {
+    std::stable_sort(cell.points.begin(), cell.points.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.input_len, a.request_rate) < std::pair(b.input_len, b.request_rate);
+    });
+    runs.points.push_back(std::move(cell.points));
   }
   return runs;
 }
@@ -378,7 +277,7 @@ Json envelope_json(const EnvelopeRuns& runs, EnvelopeMetric metric) {
   const double p = percentile_of(metric);
   const serve::RankInterval ranks = serve::rank_interval(p, runs.requests);
   Json meshes = Json::array(), lengths = Json::array();
-  for (const EnvelopeMesh& mesh : runs.meshes) meshes.push_back(mesh_json(mesh));
+  for (size_t m = 0; m < runs.meshes.size(); ++m) meshes.push_back(mesh_json(runs.meshes[m], runs.points[m]));
   for (const EnvelopeLine& line : envelope(runs, metric)) {
     Json points = Json::array(), crossovers = Json::array();
     for (const EnvelopePoint& point : line.points) points.push_back(point_json(runs, point));

@@ -11,6 +11,7 @@
 #include "core/base/json.h"
 #include "core/experiment/experiment.h"
 #include "core/formats/results/bench_result.h"
+#include "core/lint/check.h"
 #include "core/mesh/layout/mesh.h"
 #include "core/plan/calibration/plan_context.h"
 #include "core/serve/load/confidence.h"
@@ -29,6 +30,8 @@ struct EnvelopeMesh {
   std::string target;   // of one server: "v6e-4"
   std::string name;     // "tp 8", "2 replicas, tp 4"
   std::string refusal;  // why it is not simulated; empty: it is
+  std::vector<lint::Edit>
+      edits{};  // of the document, whose sweep with the envelope's repeats has the points of the mesh
 };
 struct EnvelopeRuns {
   std::string target;
@@ -37,7 +40,8 @@ struct EnvelopeRuns {
   long requests = 0;                                     // of one load, the fewest of any length
   std::vector<int> input_lens;                           // tokens
   std::vector<double> rates;                             // requests/s, ascending; infinity: all at once
-  std::vector<std::vector<formats::BenchPoint>> points;  // by mesh: lengths x rates x repeats, without requests
+  std::vector<std::vector<formats::BenchPoint>> points;  // by mesh: lengths x rates x repeats, without requests; each
+                                                         // is a point of the mesh's sweep
   const formats::BenchPoint& point(size_t mesh, size_t len, size_t rate, int repeat) const;
 };
 
@@ -53,7 +57,7 @@ EnvelopePlan envelope_plan(const experiment::Experiment& experiment, const plan:
 // "2 of 3 meshes and replicas of v6e-8, each load 5 times. p99 of 30 requests ...": to be shown before the sweep.
 std::string envelope_note(const EnvelopePlan& plan);
 
-using EnvelopeProgress = std::function<void(const std::string& phase, long done, long total)>;
+using EnvelopeProgress = std::function<void(std::int64_t done, std::int64_t total)>;  // requests
 // Throws cancelled() after a stop.
 EnvelopeRuns simulate_envelope(const experiment::Experiment& experiment, const plan::PlanContext& context,
                                const EnvelopeProgress& progress, const std::stop_token& stop);

@@ -7,7 +7,7 @@
 
 #include "core/base/elapsed.h"
 #include "core/jobs/sweep_backends.h"
-#include "core/planning/plan_request.h"
+#include "core/planning/simulated_server.h"
 #include "core/serve/load/confidence.h"
 #include "core/serve/load/sweep_settings.h"
 #include "core/store/sweep_points.h"
@@ -19,24 +19,6 @@ using Clock = std::chrono::steady_clock;
 
 Json slo_json(const options::Slo& slo) {
   return {{"ttft_ms", slo.ttft_ms}, {"tpot_ms", slo.tpot_ms}, {"e2e_ms", slo.e2e_ms}};
-}
-
-std::vector<double> rates_of(const serve::SweepSettings& s) {
-  const bool open = s.load.arrival == options::Arrival::poisson || s.load.arrival == options::Arrival::constant;
-  return open ? s.request_rates : std::vector<double>(1, formats::kUnknown);
-}
-
-// Adds the limits of the 90 % intervals of a predicted point: "median_tpot_ms_low", "median_tpot_ms_high".
-formats::BenchPoint with_limits(formats::BenchPoint point, const plan::IntervalFactors& factors) {
-  const auto add = [&](const std::string& field, double value, const plan::LimitFactors& limits) {
-    if (!limits.is_calibrated() || !std::isfinite(value)) return;
-    point.rest[field + "_low"] = value / limits.below;
-    point.rest[field + "_high"] = value * limits.above;
-  };
-  add("output_throughput", point.output_throughput, factors.of(plan::FigureKind::throughput));
-  add("median_tpot_ms", point.tpot.median, factors.of(plan::FigureKind::tpot));
-  add("median_ttft_ms", point.ttft.median, factors.of(plan::FigureKind::ttft));
-  return point;
 }
 
 }  // namespace
@@ -55,12 +37,11 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
   BackendParts parts = make_backend(e, context, [&](auto body) { std::visit(emit, std::move(body)); });
   for (const auto& [key, value] : parts.conditions) facts.conditions[key] = value;
   parts.notes.push_back(serve::percentile_text(99, settings.fewest_prompts()));
-  const auto points = static_cast<long>(rates_of(settings).size() * settings.input_lens.size()) * settings.repeats;
   Json info = request.info;
   info.update({{"kind", "sweep"},
                {"backend", to_string(serve::sweep_backend(config))},
                {"source", facts.provenance == formats::Provenance::predicted ? "predicted" : "measured"},
-               {"steps", points},
+               {"steps", settings.points()},
                {"slo", slo_json(settings.slo)},
                {"set", formats::to_json(facts, formats::Detail::summary)}});
   if (!request.done.empty()) info["resumed_from"] = request.done.size();
@@ -77,9 +58,9 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
             if (!p.note.empty()) emit(event::Log{"warning", p.note});
             emit(event::Point{
                 ++finished.steps, "sweep",
-                formats::to_json(
-                    with_limits(store::as_recorded(p), parts.intervals ? parts.intervals(p) : plan::IntervalFactors{}),
-                    formats::Detail::requests)});
+                formats::to_json(planning::with_limits(store::as_recorded(p),
+                                                       parts.intervals ? parts.intervals(p) : plan::IntervalFactors{}),
+                                 formats::Detail::requests)});
           },
       .progress =
           [&](const std::string& phase, long done, long total) {

@@ -19,7 +19,9 @@ enum class Arrival {
   recorded   // open loop, as in `workload`, stretched to the mean rate `request_rate`; rate 0: unchanged
 };
 enum class LengthDistribution { fixed, uniform, recorded };  // uniform: within +- spread of the mean
-enum class PromptMode { salted, replayed };                  // new random prompts for every point, or the same again
+// salted: new random prompts for every point, on a server with an empty prefix cache. replayed: the same prompts at
+// every rate, on a server that keeps its cache.
+enum class PromptMode { salted, replayed };
 enum class SweepBackend { engine, model, http };
 // prefix_aware is the policy cache_aware of SGLang's Model Gateway (lightseekorg/smg,
 // docs/concepts/routing/cache-aware.md): the replicas that hold the prompt's prefix, unless the loads are uneven.
@@ -45,7 +47,7 @@ struct LoadSettings {
   int num_prompts = 100;
   int warmups = 0;  // requests before the measurement
   std::uint64_t seed = 1;
-  std::uint64_t salt = 0;  // of PromptMode::salted: identifies the point
+  std::uint64_t salt = 0;  // loads with another one have other prompts
 };
 
 // `request_rate`, `input_len` and `salt` belong to a point of the sweep.

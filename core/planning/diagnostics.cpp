@@ -284,6 +284,12 @@ void apply(experiment::Experiment& experiment, const lint::Fix& fix) {
   }
 }
 
+Json sets_json(const std::vector<lint::Edit>& edits) {
+  Json sets = Json::array();
+  for (const lint::Edit& edit : edits) sets.push_back(assignment(edit));
+  return sets;
+}
+
 std::string set_text(const lint::Fix& fix) {
   std::string text;
   for (const lint::Edit& edit : fix.edits) {
@@ -296,9 +302,7 @@ std::string set_text(const lint::Fix& fix) {
 Json to_json(const Diagnostic& d) {
   Json fixes = Json::array();
   for (const lint::Fix& fix : d.fixes) {
-    Json sets = Json::array();
-    for (const lint::Edit& edit : fix.edits) sets.push_back(assignment(edit));
-    fixes.push_back({{"label", fix.label}, {"cost", fix.cost}, {"set", std::move(sets)}});
+    fixes.push_back({{"label", fix.label}, {"cost", fix.cost}, {"set", sets_json(fix.edits)}});
     if (fix.slowdown) fixes.back()["slowdown"] = *fix.slowdown;
     if (const auto& o = fix.outcome)
       fixes.back()["outcome"] = {{"fits", o->fits},

@@ -46,7 +46,8 @@ lint::CheckInput check_facts(const experiment::ExperimentConfig& config, const p
                              const DiagnosticFacts& known);
 
 void apply(experiment::Experiment& experiment, const lint::Fix& fix);
-std::string set_text(const lint::Fix& fix);  // "--set mesh.fsdp=2 --set mesh.tp=4"
+Json sets_json(const std::vector<lint::Edit>& edits);  // ["mesh.fsdp=2", "mesh.tp=4"]
+std::string set_text(const lint::Fix& fix);            // "--set mesh.fsdp=2 --set mesh.tp=4"
 // {id, severity, message, place, fix, fixes: [{label, cost, set: ["mesh.tp=4"], slowdown?, outcome?: {fits,
 // seconds_per_step, hours, usd, peak_bytes}}], why, evidence}
 Json to_json(const Diagnostic& diagnostic);

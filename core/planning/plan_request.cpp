@@ -154,7 +154,8 @@ void set_serving(const experiment::ExperimentConfig& config, plan::Request& r) {
              .input_len = serve.input_len,
              .output_len = serve.output_len,
              .chunked_prefill = serve.chunked_prefill,
-             .sampling = serve.sampling};
+             .sampling = serve.sampling,
+             .replicas = config.sweep.replicas};
   if (!serve.sets_max_model_len && r.model.max_positions > 0)
     r.serve.max_model_len = std::min(r.serve.max_model_len, r.model.max_positions);
   if (serve.async_scheduling) plan::enable_async_scheduling(r);

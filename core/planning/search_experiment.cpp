@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 
 #include "core/base/elapsed.h"
@@ -10,6 +11,7 @@
 #include "core/mesh/layout/network_split.h"
 #include "core/planning/costing.h"
 #include "core/planning/diagnostics.h"
+#include "core/serve/load/sweep_settings.h"
 
 namespace mw::planning {
 namespace {
@@ -26,17 +28,30 @@ Json mesh_json(const mesh::Mesh& mesh) {
   return out;
 }
 
-Json sets_json(const std::vector<lint::Edit>& edits) {
-  return to_json(Diagnostic{.problem = {}, .why = {}, .evidence = {}, .fixes = {{"", "", edits}}})["fixes"][0]["set"];
+Json known(double value) {
+  return std::isfinite(value) ? Json(value) : std::isinf(value) ? Json("inf") : Json(nullptr);
 }
 
-Json candidate_json(const ExperimentSearch& s, const plan::Candidate& c) {
+Json sweep_json(const plan::SweepFigures& sweep, const std::vector<formats::BenchPoint>& points) {
+  Json all = Json::array();
+  for (const formats::BenchPoint& p : points) all.push_back(formats::to_json(p, formats::Detail::summary));
+  return {{"request_seconds", known(sweep.seconds)},
+          {"rate_within_slo", known(sweep.rate)},
+          {"usd_per_million_output_tokens", sweep.usd > 0 ? known(sweep.usd) : Json(nullptr)},
+          {"points", std::move(all)}};
+}
+
+Json candidate_json(const ExperimentSearch& s, const plan::Candidate& c,
+                    const std::vector<formats::BenchPoint>& points) {
   const plan::Work work = s.request.work;
   Json out{{"target", c.choice.target}, {"mesh", mesh_json(c.choice.mesh)}, {"places", Json::array()}};
   for (const mesh::RequestedPlacement& p : c.choice.places) out["places"].push_back(mesh::to_text(p));
-  if (work == plan::Work::serve)
+  if (work == plan::Work::serve) {
     out["max_num_seqs"] = c.choice.max_num_seqs;
-  else
+    out["kv_dtype"] = to_string(c.choice.kv);
+    out["replicas"] = c.choice.replicas;
+    out["sweep"] = c.sweep ? sweep_json(*c.sweep, points) : Json(nullptr);
+  } else
     out["batch"] = c.choice.batch;
   if (work == plan::Work::train) {
     out["accumulation"] = c.choice.accumulation;
@@ -67,7 +82,7 @@ constexpr const char* kWholeTarget =
 
 Json fewer_chips_json(const ExperimentSearch& s) {
   if (!s.fewer_chips) return nullptr;
-  Json out = candidate_json(s, s.fewer_chips->plan);
+  Json out = candidate_json(s, s.fewer_chips->plan, s.fewer_chips->points);
   out["chips"] = s.fewer_chips->chips;
   out["of"] = s.fewer_chips->of;
   out["reason"] = kWholeTarget;
@@ -186,6 +201,85 @@ std::vector<plan::Request> other_targets(const std::vector<plan::Request>& reque
   return out;
 }
 
+void add_base(const experiment::Experiment& experiment, const plan::Request& r, ExperimentSearch& out) {
+  out.bases.push_back({r.target.id, r.stack, plan::choice_of(r), price_json(r)});
+  std::vector<std::string> keys = keys_of_target(out.request.target, r.target);
+  std::erase_if(keys, [&](const std::string& key) { return !experiment.has(key); });
+  if (!keys.empty()) out.dropped[r.target.id] = std::move(keys);
+}
+
+// The candidates that are replicas on parts of the document's devices.
+void add_replicas(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                  const plan::SearchOptions& options, const std::stop_token& stop, ExperimentSearch& out) {
+  for (const plan::Request& request : other_replicas(experiment, out.request, context)) try {
+      add_base(experiment, request, out);
+      plan::SearchResult found = plan::search(std::span(&request, 1), options, stop);
+      out.result.evaluated += found.evaluated;
+      std::move(found.candidates.begin(), found.candidates.end(), std::back_inserter(out.result.candidates));
+    } catch (const Error& error) {
+      if (error.kind() == Error::Kind::cancelled) throw;  // else no mesh of that target can be planned
+    }
+  plan::rank(out.result.candidates, options, out.request);
+}
+
+// Simulates the sweeps of the candidates and notes their figures.
+std::vector<ServingCell> simulated(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                                   const plan::SearchOptions& options, const std::stop_token& stop,
+                                   const ExperimentSearch& s, std::span<plan::Candidate> candidates) {
+  std::vector<ServingCell> cells;
+  for (const plan::Candidate& c : candidates)
+    cells.push_back({c.choice, edits_to(s, plan::choice_of(s.request), c.choice)});
+  simulate(cells, experiment, context, options, stop);
+  const serve::SweepSettings sweep = serve::sweep_settings(experiment.config());
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (cells[i].refusal.empty()) candidates[i].sweep = sweep_figures(cells[i], sweep, candidates[i]);
+  return cells;
+}
+
+// Whether the sweep is faster there than on every candidate.
+bool is_fastest(const plan::Candidate& fewer, const std::vector<plan::Candidate>& candidates) {
+  const auto time = [](const plan::Candidate& c) { return plan::ranked_time(c, plan::Work::serve); };
+  return fewer.sweep && std::none_of(candidates.begin(), candidates.end(),
+                                     [&](const plan::Candidate& c) { return c.sweep && time(c) <= time(fewer); });
+}
+
+void simulate_candidates(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                         const plan::SearchOptions& options, const std::stop_token& stop, long most,
+                         ExperimentSearch& out) {
+  std::vector<plan::Candidate>& all = out.result.candidates;
+  const long each = serve::sweep_settings(experiment.config()).requests();
+  const auto count = std::min(all.size(), most == 0 ? 0 : static_cast<size_t>(std::max(1L, most / each)));
+  if (count < all.size())
+    out.not_simulated = "a search simulates up to " + std::to_string(most) + " requests, and a sweep has " +
+                        std::to_string(each) + ": the others are ranked by the steady state";
+  std::vector<ServingCell> cells = simulated(experiment, context, options, stop, out, {all.data(), count});
+  plan::rank(all, options, out.request);
+  for (const plan::Candidate& c : all)
+    if (c.sweep)
+      out.cells.push_back(std::move(
+          *std::find_if(cells.begin(), cells.end(), [&](const auto& cell) { return cell.choice == c.choice; })));
+  if (!out.fewer_chips || out.cells.empty()) return;
+  plan::Candidate& fewer = out.fewer_chips->plan;
+  out.fewer_chips->points = simulated(experiment, context, {.threads = 1}, stop, out, {&fewer, 1}).front().points;
+  if (!is_fastest(fewer, all)) out.fewer_chips.reset();
+}
+
+// Adds replicas and ranks by simulated sweeps, if the sweep of the document can be simulated.
+void rank_servers(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                  const plan::SearchOptions& options, const std::stop_token& stop, long most, ExperimentSearch& out) {
+  if (out.request.target.chip.vendor == hardware::Vendor::cpu) {
+    out.not_simulated = "a sweep on this machine is measured";
+    return;
+  }
+  add_replicas(experiment, context, {.by = options.by, .scope = options.scope, .threads = options.threads}, stop, out);
+  try {
+    simulate_candidates(experiment, context, options, stop, most, out);
+  } catch (const Error& error) {
+    if (error.kind() == Error::Kind::cancelled) throw;
+    out.not_simulated = to_text(error.problem());
+  }
+}
+
 // A document that is refused whatever the search varies is refused with the checker's fix.
 plan::SearchResult searched(const experiment::Experiment& experiment, const std::vector<plan::Request>& requests,
                             const plan::PlanContext& context, const plan::SearchOptions& options,
@@ -201,25 +295,25 @@ plan::SearchResult searched(const experiment::Experiment& experiment, const std:
 
 }  // namespace
 
+ExperimentSearch choices_of(const experiment::Experiment& experiment, const std::vector<plan::Request>& requests) {
+  ExperimentSearch out{.request = requests.front(), .result = {}};
+  for (const plan::Request& r : requests) add_base(experiment, r, out);
+  return out;
+}
+
 ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
                                    const plan::PlanContext& context, const plan::SearchOptions& options,
-                                   std::stop_token stop) {
+                                   std::stop_token stop, long most_simulated) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<plan::Request> requests = search_requests(experiment, targets, context);
   plan::SearchOptions wide = options;
   wide.scope = plan::SearchScope::settings;
-  ExperimentSearch out{.request = requests.front(), .result = searched(experiment, requests, context, wide, stop)};
-  const auto add_base = [&](const plan::Request& r) {
-    out.bases.push_back({r.target.id, r.stack, plan::choice_of(r), price_json(r)});
-    std::vector<std::string> keys = keys_of_target(out.request.target, r.target);
-    std::erase_if(keys, [&](const std::string& key) { return !experiment.has(key); });
-    if (!keys.empty()) out.dropped[r.target.id] = std::move(keys);
-  };
-  for (const plan::Request& r : requests) add_base(r);
+  ExperimentSearch out = choices_of(experiment, requests);
+  out.result = searched(experiment, requests, context, wide, stop);
   const std::vector<plan::Request> smaller = smaller_requests(experiment, out.request, context);
   if (const auto plan = faster_on_fewer_chips(smaller, out.result, options, stop)) {
     for (const plan::Request& r : smaller)
-      if (r.target.id == plan->choice.target) add_base(r);
+      if (r.target.id == plan->choice.target) add_base(experiment, r, out);
     out.fewer_chips = {*plan, context.catalogue.target(plan->choice.target).chips(), out.request.target.chips()};
   }
   try {
@@ -233,6 +327,7 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
     out.changes = plan::smallest_changes(out.request, other_targets(requests), quiet, stop, &out.result);
     if (out.changes.size() > kMostChanges) out.changes.resize(kMostChanges);
   }
+  if (out.request.work == plan::Work::serve) rank_servers(experiment, context, wide, stop, most_simulated, out);
   out.result.seconds = seconds_since(start);
   return out;
 }
@@ -261,7 +356,9 @@ std::vector<lint::Edit> edits_to(const ExperimentSearch& s, const plan::PlanChoi
 
 Json searched_json(const ExperimentSearch& s, size_t top) {
   Json candidates = Json::array(), changes = Json::array();
-  for (size_t i = 0; i < shown(s, top); ++i) candidates.push_back(candidate_json(s, s.result.candidates[i]));
+  for (size_t i = 0; i < shown(s, top); ++i)
+    candidates.push_back(candidate_json(s, s.result.candidates[i],
+                                        i < s.cells.size() ? s.cells[i].points : std::vector<formats::BenchPoint>()));
   for (const plan::PlanChange& c : s.changes)
     changes.push_back({{"label", c.label},
                        {"set", sets_json(c.edits)},
@@ -274,11 +371,25 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
   Json without = Json::array();
   for (const plan::NoPlan& n : s.result.without_plan)
     without.push_back({{"target", n.target}, {"stack", to_string(n.stack)}, {"reason", n.reason}});
-  return {{"candidates", std::move(candidates)}, {"price", price_json(s.request)},
-          {"prices", std::move(prices)},         {"without_plan", std::move(without)},
-          {"evaluated", s.result.evaluated},     {"fitting", s.result.candidates.size()},
-          {"seconds", s.result.seconds},         {"fits", s.fits},
-          {"fewer_chips", fewer_chips_json(s)},  {"smallest_changes", std::move(changes)}};
+  Json out{{"candidates", std::move(candidates)}, {"price", price_json(s.request)},
+           {"prices", std::move(prices)},         {"without_plan", std::move(without)},
+           {"evaluated", s.result.evaluated},     {"fitting", s.result.candidates.size()},
+           {"seconds", s.result.seconds},         {"fits", s.fits},
+           {"fewer_chips", fewer_chips_json(s)},  {"smallest_changes", std::move(changes)}};
+  if (s.request.work == plan::Work::serve) {
+    out["simulated"] = s.cells.size();
+    out["not_simulated"] = s.not_simulated.empty() ? Json(nullptr) : Json(s.not_simulated);
+  }
+  return out;
+}
+
+// What the sweeps of a serving search say, beside the steady state: time of a request, rate within the SLO, price.
+std::string sweep_cells(const plan::Candidate& c, bool has_slo) {
+  const auto cell = [](double value, int width) {
+    return padded(std::isfinite(value) && value > 0 ? number_text(value, 3) : std::string("-"), width);
+  };
+  const plan::SweepFigures none{}, &sweep = c.sweep ? *c.sweep : none;
+  return cell(sweep.seconds, -11) + (has_slo ? cell(sweep.rate, -11) : "") + cell(sweep.usd, -11);
 }
 
 std::string searched_text(const ExperimentSearch& s, size_t top) {
@@ -288,17 +399,28 @@ std::string searched_text(const ExperimentSearch& s, size_t top) {
   for (size_t i = 0; i < shown(s, top); ++i)
     plan_width = std::max(plan_width, plan::to_text(s.result.candidates[i].choice, work).size());
   const int plan_column = -static_cast<int>(plan_width) - 2;
-  std::string out = padded("target", -12) + padded("plan", plan_column) + padded("s/step", -9) +
-                    padded("tokens/s", -10) + padded(serves ? "$/1M" : "$", -10) + padded("peak", -11) + "Pareto\n";
+  const bool has_slo = !s.cells.empty() && !std::isnan(s.result.candidates.front().sweep->rate);
+  std::string out = padded("target", -12) + padded("plan", plan_column);
+  if (!s.cells.empty())
+    out += padded("s/request", -11) + (has_slo ? padded("SLO req/s", -11) : "") + padded("sweep $/1M", -11);
+  out += padded("s/step", -9) + padded("tokens/s", -10) + padded(serves ? "$/1M" : "$", -10) + padded("peak", -11) +
+         "Pareto\n";
   for (size_t i = 0; i < shown(s, top); ++i) {
     const plan::Candidate& c = s.result.candidates[i];
     out += padded(c.choice.target, -12) + padded(plan::to_text(c.choice, work), plan_column) +
-           padded(number_text(c.seconds, 3), -9) + padded(count_text(c.tokens_per_second), -10) +
+           (s.cells.empty() ? "" : sweep_cells(c, has_slo)) + padded(number_text(c.seconds, 3), -9) +
+           padded(count_text(c.tokens_per_second), -10) +
            padded(c.usd > 0 ? number_text(c.usd, 4) : std::string("-"), -10) + padded(to_text(c.peak), -11) +
            (c.pareto ? "*" : "") + "\n";
   }
   out += std::to_string(s.result.evaluated) + " plans predicted in " + to_text(Seconds(s.result.seconds)) + ", " +
          std::to_string(s.result.candidates.size()) + " fit\n";
+  if (!s.cells.empty())
+    out +=
+        std::to_string(s.cells.size()) +
+        " sweeps simulated, which rank the servers: s/request is the mean over their loads. s/step, tokens/s and $/1M "
+        "are the steady state of one server\n";
+  if (!s.not_simulated.empty()) out += "Not all sweeps are simulated: " + s.not_simulated + "\n";
   if (const auto& fewer = s.fewer_chips)
     out += "Faster with " + std::to_string(fewer->chips) + " of the " + std::to_string(fewer->of) +
            " chips: " + fewer->plan.choice.target + ", " + plan::to_text(fewer->plan.choice, work) + ", " +

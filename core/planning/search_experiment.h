@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/plan/search/smallest_changes.h"
-#include "core/planning/plan_request.h"
+#include "core/planning/serving_search.h"
 
 namespace mw::planning {
 
@@ -21,7 +21,11 @@ struct ExperimentSearch {
   std::vector<Base> bases{};  // the document's choice on each target and stack
   // By target: keys to remove from the document when a plan of that target is applied.
   std::map<std::string, std::vector<std::string>> dropped{};
-  bool fits = false;  // whether the unchanged document fits into memory
+  // Of a server on another target than this machine: cells[i] is the simulated sweep of result.candidates[i]. Those
+  // that are not simulated follow, ranked by the steady state.
+  std::vector<ServingCell> cells{};
+  std::string not_simulated{};  // why the others are not
+  bool fits = false;            // whether the unchanged document fits into memory
   plan::SearchResult result;
   std::vector<plan::PlanChange> changes{};  // the smallest changes that fit, if it does not
   // The fastest plan on a smaller target with the same chip, if it is faster than all on the document's target, which
@@ -29,13 +33,21 @@ struct ExperimentSearch {
   struct FewerChips {
     plan::Candidate plan;
     int chips = 0, of = 0;
+    std::vector<formats::BenchPoint> points{};  // of the simulated sweep
   };
   std::optional<FewerChips> fewer_chips{};
 };
+// Requests that a search simulates at most, without the first candidate: several seconds of one core.
+inline constexpr long kMostSimulated = 500'000;
+// A search of a serving experiment also tries replicas, simulates the sweep of the candidates, the first of the steady
+// state first until `most_simulated` requests are reached (0: none), and ranks by what it finds. Throws Error for this
+// machine as the target of another experiment, the errors of plan_request(), and cancelled() after a stop.
 ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
                                    const plan::PlanContext& context, const plan::SearchOptions& options,
-                                   std::stop_token stop = {});
+                                   std::stop_token stop = {}, long most_simulated = kMostSimulated);
 
+// What edits_to() needs: a search without results. `requests`: that of the document first.
+ExperimentSearch choices_of(const experiment::Experiment& experiment, const std::vector<plan::Request>& requests);
 // Returns the edits that change the document from plan `from` to plan `to`: target with dependent keys, and all varied
 // keys.
 std::vector<lint::Edit> edits_to(const ExperimentSearch& searched, const plan::PlanChoice& from,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/planning/simulated_point.h"
 
-#include "core/planning/diagnostics.h"
-#include "core/planning/plan_request.h"
-#include "core/serve/load/simulated_backend.h"
+#include <algorithm>
+
+#include "core/planning/simulated_server.h"
 #include "core/serve/load/sweep_settings.h"
 
 namespace mw::planning {
@@ -22,10 +22,22 @@ formats::BenchPoint alone(const serve::SweepSettings& sweep, const LoadPoint& po
   settings.input_len = point.input_len;
   settings.num_prompts = sweep.num_prompts(point.input_len);
   const serve::Load load = serve::make_load(settings);
-  if (settings.prompts == options::PromptMode::replayed) backend.run(load, {}, stop);
+  if (sweep.keeps_cache()) backend.run(load, {}, stop);
   const serve::LoadResult played = backend.run(load, {}, stop);
   check_stop(stop);
   return serve::summarise(load, played, sweep.slo);
+}
+
+// The first repeat of its length, up to the point. A server that starts anew before every point does not depend on
+// those before. A rate that the document does not have comes after the lower ones.
+void end_with(const LoadPoint& point, serve::SweepSettings& sweep) {
+  sweep.repeats = 1, sweep.input_lens = {point.input_len};
+  if (!sweep.keeps_cache()) sweep.request_rates.clear();
+  auto& rates = sweep.request_rates;
+  if (std::find(rates.begin(), rates.end(), point.request_rate) == rates.end()) {
+    std::erase_if(rates, [&](double rate) { return rate > point.request_rate; });
+    rates.push_back(point.request_rate);
+  }
 }
 
 }  // namespace
@@ -33,20 +45,20 @@ formats::BenchPoint alone(const serve::SweepSettings& sweep, const LoadPoint& po
 formats::BenchPoint simulated_point(const experiment::Experiment& e, const LoadPoint& point,
                                     const plan::PlanContext& context, Queueing queueing, const std::stop_token& stop) {
   check_stop(stop);
-  const experiment::ExperimentConfig& config = e.config();
-  serve::SweepSettings sweep = serve::sweep_settings(config);
-  const plan::Request request = plan_request(e, context);
-  require_runnable(e, context, request, plan::predict(request));
-  const auto backend = serve::make_cost_model_backend(request, serve::scheduler_settings(config.serve));
-  if (queueing == Queueing::none) return alone(sweep, point, *backend, stop);
-  std::erase_if(sweep.request_rates, [&](double rate) { return rate >= point.request_rate; });
-  sweep.request_rates.push_back(point.request_rate);
-  sweep.input_lens = {point.input_len};
-  sweep.repeats = 1;
-  formats::BenchPoint last;
-  serve::run_sweep(sweep, *backend, {}, {.point = [&](const formats::BenchPoint& p) { last = p; }}, stop);
+  const SimulatedServer server = simulated_server(e, context);
+  serve::SweepSettings sweep = serve::sweep_settings(e.config());
+  if (queueing == Queueing::none) return alone(sweep, point, *server.backend, stop);
+  end_with(point, sweep);
+  formats::BenchPoint wanted;
+  std::stop_source done;
+  const std::stop_callback stopped(stop, [&] { done.request_stop(); });
+  const auto take = [&](const formats::BenchPoint& p) {
+    wanted = p;
+    if (p.request_rate == point.request_rate) done.request_stop();
+  };
+  serve::run_sweep(sweep, *server.backend, {}, {.point = take}, done.get_token());
   check_stop(stop);
-  return last;
+  return wanted;
 }
 
 }  // namespace mw::planning

@@ -13,8 +13,8 @@ struct LoadPoint {
   int input_len = 512;
 };
 enum class Queueing { as_offered, none };  // none: one request at a time
-// Simulates the sweep of the experiment up to this point, so that caches have the same content as in the sweep. Throws
-// the errors of plan_request() and require_runnable(), and cancelled() when stopped.
+// The point of the experiment's sweep: a server that keeps its cache takes the rates before it first. Throws the
+// errors of simulated_server(), and cancelled() when stopped.
 formats::BenchPoint simulated_point(const experiment::Experiment& experiment, const LoadPoint& point,
                                     const plan::PlanContext& context, Queueing queueing = Queueing::as_offered,
                                     const std::stop_token& stop = {});

@@ -85,6 +85,24 @@ TEST(Sweep, PrintsTableMarkedAsPredicted) {
   for (const char* text : {"TTFT p50", "TPOT p50", "verdict", "256", "1024"}) EXPECT_THAT(r.out, HasSubstr(text));
 }
 
+TEST(Sweep, AServerThatKeepsItsCacheHasAColumnOfHitsAndAColdRate) {
+  const Project p;
+  const std::vector<std::string> replayed = with_model({"--set", "sweep.prompts=replayed"});
+  const Json points = parse_json(meshwright(p.command("sweep", replayed)).out, "standard output")["points"];
+  ASSERT_EQ(points.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(points[i].contains("cold"), i % 2 == 0);
+    EXPECT_EQ(points[i]["prefix_hits"].get<double>() > 0.8, i % 2 == 1) << points[i]["prefix_hits"];
+  }
+  for (const bool keeps_cache : {true, false}) {
+    std::vector<std::string> command = p.command("sweep", keeps_cache ? replayed : kModel);
+    std::erase(command, "--json");
+    const std::string out = meshwright(command).out;
+    EXPECT_EQ(out.find("hits") != std::string::npos, keeps_cache) << out;
+    EXPECT_EQ(out.find("cold 0") != std::string::npos, keeps_cache) << out;
+  }
+}
+
 TEST(Sweep, SameSeedGivesSameNumbers) {
   const Project p;
   const Result a = meshwright(p.command("sweep", kModel)), b = meshwright(p.command("sweep", kModel));

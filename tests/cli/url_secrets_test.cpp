@@ -85,6 +85,16 @@ std::vector<std::string> sweep_of(const Project& p, const std::string& url, cons
                              "sweep.input_lens=[16]", "--set", "sweep.num_prompts=4", "--set", "sweep.output_len=4"});
 }
 
+TEST(Sweep, SaysThatTheCacheOfAServerOverHttpIsNotEmptied) {
+  const Project p;
+  const GuardedServer server;
+  std::vector<std::string> command = sweep_of(p, server.url("me%40work:" + kSecret + "@"), p.folder / "points");
+  EXPECT_THAT(meshwright(command).err, HasSubstr("prefix cache is not emptied: every rate draws other prompts"));
+  command.insert(command.end(), {"--set", "sweep.prompts=replayed"});
+  EXPECT_THAT(meshwright(command).err,
+              HasSubstr("prefix cache is not emptied: every length and repeat draws other prompts"));
+}
+
 TEST(UrlSecrets, AreSentToTheServerOnly) {
   const Project p;
   const GuardedServer server;

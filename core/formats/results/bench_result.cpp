@@ -130,7 +130,7 @@ const std::set<std::string>& named_fields() {
   static const std::set<std::string> names = [] {
     std::set<std::string> all{"request_rate", "max_concurrency", "burstiness", "input_len",
                               "output_len",   "verdict",         "note",       "timeline",
-                              "steps",        "generated_texts"};
+                              "steps",        "generated_texts", "cold"};
     for (const std::string& key : bench::request_fields()) all.insert(key);
     return all;
   }();
@@ -250,6 +250,7 @@ Json to_json(const BenchPoint& point, Detail detail) {
     if (&(point.*l.field) != &point.intended_e2el || written.insert("intended_e2el").second)
       put(out, l.key, point.*l.field);
   if (!point.verdict.empty()) out["verdict"] = point.verdict;
+  if (point.is_cold) out["cold"] = true;
   if (!point.note.empty()) out["note"] = point.note;
   for (const auto& [key, value] : point.rest.items())
     if (!out.contains(key)) out[key] = value;
@@ -277,6 +278,7 @@ BenchPoint bench_point(const Json& json) {
   if (!point.verdict.empty() && std::find(kVerdicts.begin(), kVerdicts.end(), point.verdict) == kVerdicts.end())
     bad("verdict", point.verdict, "stable, backlogged or overloaded");
   point.note = bench::text(json, "note");
+  if (const Json* cold = find_member(json, "cold")) point.is_cold = *cold == true;
   point.requests = bench::read_requests(json);
   if (const Json* list = bench::list(json, "timeline")) point.timeline = read_timeline(*list);
   if (const Json* list = bench::list(json, "steps")) point.steps = read_steps(*list);

@@ -65,6 +65,7 @@ struct BenchPoint {
   LatencyStats ttft, tpot, itl, e2el;         // ttft and e2el from the time of sending, as in vLLM
   LatencyStats intended_ttft, intended_e2el;  // from the intended time of sending, including the queue in the client
   double prefix_hits = kUnknown;              // fraction of prompt tokens found in the prefix cache
+  bool is_cold = false;                       // first rate of a server that keeps its prefix cache between rates
   std::string verdict{};                      // "stable", "backlogged", "overloaded", or empty
   std::vector<RequestResult> requests{};      // per-request results, or empty
   std::vector<LoadSample> timeline{};

@@ -76,6 +76,7 @@ struct ServeWork {
   Scheduling scheduling = Scheduling::between_steps;
   bool chunked_prefill = true;  // false: a prompt is computed in one step
   Sampling sampling = Sampling::greedy;
+  int replicas = 1;  // equal servers behind a router; a plan is of one of them
 };
 
 // The largest micro-batch of a device of the engine.

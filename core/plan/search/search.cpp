@@ -429,17 +429,21 @@ std::string reason_without_plan(const Request& request, const RequestSpace& part
          mw::to_text(least->plan.capacity) + " of a device";
 }
 
+double ranked_usd(const Candidate& c) {
+  return c.sweep ? c.sweep->usd : c.usd;
+}
+
 auto metrics(const Candidate& candidate, Work work) {
-  return std::tuple(time_of(candidate, work), candidate.usd, candidate.peak.value);
+  return std::tuple(!candidate.sweep, ranked_time(candidate, work), ranked_usd(candidate), candidate.peak.value);
 }
 
 bool dominates(const Candidate& a, const Candidate& b, Work work) {
-  const auto [at, ac, am] = metrics(a, work);
-  const auto [bt, bc, bm] = metrics(b, work);
-  return at <= bt && ac <= bc && am <= bm && (at < bt || ac < bc || am < bm);
+  const auto [as, at, ac, am] = metrics(a, work);
+  const auto [bs, bt, bc, bm] = metrics(b, work);
+  return as == bs && at <= bt && ac <= bc && am <= bm && (at < bt || ac < bc || am < bm);
 }
 
-// In ascending order of all three metrics a candidate can be dominated by earlier ones only, and then by one of the
+// In ascending order of all metrics a candidate can be dominated by earlier ones only, and then by one of the
 // front.
 void mark_pareto(std::vector<Candidate>& all, Work work) {
   std::vector<Candidate*> order;
@@ -460,8 +464,8 @@ Json places_json(const std::vector<mesh::RequestedPlacement>& places) {
 }
 
 double key_of(const Candidate& candidate, RankBy by, Work work) {
-  if (by == RankBy::time) return time_of(candidate, work);
-  return by == RankBy::cost ? candidate.usd : static_cast<double>(candidate.peak.value);
+  if (by == RankBy::time) return ranked_time(candidate, work);
+  return by == RankBy::cost ? ranked_usd(candidate) : static_cast<double>(candidate.peak.value);
 }
 
 }  // namespace
@@ -479,6 +483,7 @@ PlanChoice choice_of(const Request& request) {
           .weights = request.weights,
           .kv = request.kv,
           .max_num_seqs = request.serve.max_num_seqs,
+          .replicas = request.work == Work::serve ? request.serve.replicas : 1,
           .max_len = request.work == Work::train ? request.lengths.max_len : 0,
           .stack = request.stack,
           .rows = request.lengths.rows,
@@ -501,6 +506,7 @@ Request with_choice(Request r, const PlanChoice& choice) {
   r.places = choice.places;
   r.mesh = choice.mesh;
   r.weights = choice.weights;
+  r.serve.replicas = choice.replicas;
   if (r.work != Work::train) {
     set_settings(r, r, settings_of(choice));
     return r;
@@ -516,14 +522,30 @@ Request with_choice(Request r, const PlanChoice& choice) {
 
 double time_of(const Candidate& candidate, Work work) {
   const bool by_token = work == Work::serve || (work == Work::train && candidate.tokens_per_second > 0);
-  return by_token ? 1 / candidate.tokens_per_second : candidate.seconds;
+  return by_token ? 1 / (candidate.tokens_per_second * candidate.choice.replicas) : candidate.seconds;
+}
+
+double ranked_time(const Candidate& c, Work work) {
+  if (!c.sweep) return time_of(c, work);
+  return std::isnan(c.sweep->rate) ? c.sweep->seconds : 1 / c.sweep->rate;
+}
+
+void rank(std::vector<Candidate>& candidates, const SearchOptions& options, const Request& own) {
+  const Work work = own.work;
+  mark_pareto(candidates, work);
+  const auto order = [&](const Candidate& c) {
+    return std::tuple(!c.sweep, options.scope == SearchScope::settings && !c.pareto, key_of(c, options.by, work),
+                      c.sweep ? c.sweep->seconds : time_of(c, work), c.choice.stack != own.stack, ranked_usd(c),
+                      c.peak.value);
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) { return order(a) < order(b); });
 }
 
 SearchResult search(std::span<const Request> targets, const SearchOptions& options, std::stop_token stop) {
   const auto start = std::chrono::steady_clock::now();
   SearchResult result;
   if (targets.empty()) return result;
-  const Work work = targets.front().work;
   Space space;
   std::vector<RequestSpace> parts;
   for (const Request& r : targets) {
@@ -546,13 +568,7 @@ SearchResult search(std::span<const Request> targets, const SearchOptions& optio
   for (size_t i = 0; i < targets.size(); ++i)
     if (std::string reason = reason_without_plan(targets[i], parts[i], space, figures); !reason.empty())
       result.without_plan.push_back({targets[i].target.id, targets[i].stack, std::move(reason)});
-  mark_pareto(result.candidates, work);
-  const auto rank = [&](const Candidate& c) {
-    return std::tuple(options.scope == SearchScope::settings && !c.pareto, key_of(c, options.by, work),
-                      time_of(c, work), c.choice.stack != targets.front().stack, c.usd, c.peak.value);
-  };
-  std::stable_sort(result.candidates.begin(), result.candidates.end(),
-                   [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+  rank(result.candidates, options, targets.front());
   result.seconds = seconds_since(start);
   return result;
 }
@@ -599,11 +615,12 @@ std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work
   if (from.weights != to.weights) out.push_back({"train.dtype", std::string(to_string(to.weights))});
   if (from.kv != to.kv) out.push_back({"serve.kv_dtype", std::string(to_string(to.kv))});
   if (from.max_num_seqs != to.max_num_seqs) out.push_back({"serve.max_num_seqs", to.max_num_seqs});
+  if (from.replicas != to.replicas) out.push_back({"sweep.replicas", to.replicas});
   return out;
 }
 
 std::string to_text(const PlanChoice& choice, Work work) {
-  std::string text = mesh_text(choice);
+  std::string text = (choice.replicas > 1 ? std::to_string(choice.replicas) + " replicas, " : "") + mesh_text(choice);
   const auto add = [&](const std::string& part) { text += ", " + part; };
   if (work == Work::train) {
     add("batch " + std::to_string(choice.batch) + " x " + std::to_string(choice.accumulation));

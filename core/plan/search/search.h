@@ -7,6 +7,8 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -32,7 +34,8 @@ struct PlanChoice {
   DType weights = DType::bf16;  // varied by smallest_changes() only
   DType kv = DType::bf16;
   int max_num_seqs = 64;
-  int max_len = 0;  // tokens of a training row; varied by smallest_changes() only
+  int replicas = 1;  // of a server on a target of its own; of one of the requests
+  int max_len = 0;   // tokens of a training row; varied by smallest_changes() only
   // Of training; varied with SearchScope::settings only.
   Stack stack = Stack::tunix;  // of one of the requests
   RowLayout rows = RowLayout::padded;
@@ -41,12 +44,20 @@ struct PlanChoice {
   DType adapters = DType::bf16, moments = DType::f32;
   bool operator==(const PlanChoice&) const = default;
 };
+// What the simulated sweep of a server says of it.
+struct SweepFigures {
+  double seconds = 0;                                      // of a request, the mean over the points
+  double rate = std::numeric_limits<double>::quiet_NaN();  // requests/s within the SLO at every length, 0: at none;
+                                                           // NaN: the sweep has no SLO or no rates
+  double usd = 0;                                          // per million output tokens; 0: no price
+};
 struct Candidate {
   PlanChoice choice{};
   double seconds = 0;            // of a step: an optimizer step, a forward, a rollout, a decode step
   double tokens_per_second = 0;  // real tokens
   double hours = 0, usd = 0;     // of the run; usd of a server: per million output tokens
   Bytes peak{}, capacity{};
+  std::optional<SweepFigures> sweep{};  // of a server that was simulated: ranks it before those that were not
   bool pareto = false;  // no other candidate is at least as good in time, cost and memory and better in one of them
   bool fits() const { return peak <= capacity; }
 };
@@ -88,8 +99,13 @@ PlanChoice choice_of(const Request& request);
 // counts as not fitting. Throws cancelled(), or the first error if no choice can be predicted.
 SearchResult search(std::span<const Request> targets, const SearchOptions& options, std::stop_token stop = {});
 
-// RankBy::time compares this: seconds of a real token in training and serving, else of a step.
+// Seconds of a real token in training and in the steady state of all replicas, else of a step.
 double time_of(const Candidate& candidate, Work work);
+// RankBy::time compares this: time_of(), or of a simulated server the seconds of a request: at the rate within the SLO,
+// else the mean.
+double ranked_time(const Candidate& candidate, Work work);
+// Marks the Pareto front and sorts as SearchResult says. `own`: the request of the first target.
+void rank(std::vector<Candidate>& candidates, const SearchOptions& options, const Request& own);
 
 // Whether SearchScope::sharding tries the candidate for a request of its target and stack, too.
 bool is_of_sharding(const Candidate& candidate, const Request& request);

@@ -136,11 +136,11 @@ class LoopBackend : public LoadBackend {
   LoopBackend(Executor& executor, const SchedulerSettings& settings, const EngineBackendOptions& options)
       : options_(options), loop_(settings, executor, kUnlimited) {}
 
+  void restart() override { loop_.clear_prefix_cache(); }
   LoadResult run(const Load& load, const OnProgress& progress, std::stop_token stop) override {
     const LoadSettings& s = load.settings;
     const int limit = s.concurrency > 0 ? s.concurrency : kUnlimited;
-    if (s.prompts == PromptMode::salted)
-      loop_.clear_prefix_cache();  // salted prompts share no prefix with earlier loads
+    if (s.prompts == PromptMode::salted) restart();
     if (!load.warmups.empty())
       LoopLoadDriver(loop_, load.warmups, limit, make_requests(load.warmups)).run(Arrival::burst, {}, stop);
     if (options_.on_warmed_up) options_.on_warmed_up();
@@ -205,6 +205,7 @@ class EngineBackend : public LoadBackend {
     logged.on_warmed_up = [this] { logged_.take(); };
     backend_ = make_loop_backend(logged_, settings, logged);
   }
+  void restart() override { backend_->restart(); }
   LoadResult run(const Load& load, const OnProgress& progress, std::stop_token stop) override {
     LoadResult result = backend_->run(load, progress, std::move(stop));
     result.steps = merge_similar_steps(time_logged_steps(logged_.take()));

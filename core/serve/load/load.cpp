@@ -78,7 +78,7 @@ struct LoadStream::Impl {
       recorded = read_workload(settings.workload);
     if (settings.arrival == Arrival::recorded && !is_burst(settings)) rate = mean_rate(recorded);
     if (settings.arrival == Arrival::recorded && settings.request_rate == 0) settings.request_rate = rate;
-    const std::uint64_t salt = settings.prompts == PromptMode::salted ? mix64(settings.salt + 1) : 0;
+    const std::uint64_t salt = mix64(settings.salt + 1);
     prompts = Rng{settings.seed, part == Part::requests ? stream::kPrompts : stream::kWarmups, salt};
     shared = Rng{settings.seed, stream::kShared, salt};
     if (part == Part::requests && settings.arrival == Arrival::poisson && !is_burst(settings))

@@ -26,6 +26,8 @@ struct LoadResult {
 class LoadBackend {
  public:
   virtual ~LoadBackend() = default;
+  // The next load finds a server that has just started: with an empty prefix cache. A server over HTTP stays as it is.
+  virtual void restart() {}
   using OnProgress = std::function<void(long done, long total)>;  // requests
   // Runs one load to its end, or to the stop: then the result has the requests that finished before. Throws Error if no
   // request can be served.

@@ -40,10 +40,6 @@ void Router::begin_load() {
   last_ = count_ - 1;
 }
 
-void Router::forget_prefixes() {
-  holders_.clear();
-}
-
 size_t Router::least_loaded(const std::vector<int>& in_flight, const std::vector<bool>* allowed) {
   size_t best = count_;
   for (size_t i = 1; i <= count_; ++i) {

@@ -21,8 +21,7 @@ class Router {
   explicit Router(const Replicas& replicas);
   // The replica for the next request, given the requests that each has in flight. Among equals they take turns.
   size_t route(const TimedRequest& request, const std::vector<int>& in_flight);
-  void begin_load();       // round robin starts with the first replica
-  void forget_prefixes();  // the replicas' caches have been cleared
+  void begin_load();  // round robin starts with the first replica
 
  private:
   size_t least_loaded(const std::vector<int>& in_flight, const std::vector<bool>* allowed);

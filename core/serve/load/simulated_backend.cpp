@@ -183,12 +183,15 @@ class SimulatedBackend : public LoadBackend {
  public:
   SimulatedBackend(std::unique_ptr<Executor> executor, const SchedulerSettings& settings, HostOverheads host,
                    BlockIdentity identity, const Replicas& replicas)
-      : settings_(settings),
-        host_(host),
-        identity_(identity),
-        executor_(std::move(executor)),
-        schedulers_(schedulers_of(settings, static_cast<size_t>(replicas.count))),
-        router_(replicas) {}
+      : settings_(settings), host_(host), identity_(identity), replicas_(replicas), executor_(std::move(executor)) {
+    restart();
+  }
+
+  void restart() override {
+    schedulers_ = schedulers_of(settings_, static_cast<size_t>(replicas_.count));
+    router_.emplace(replicas_);
+    next_id_ = 0;
+  }
 
   LoadResult run(const Load& load, const OnProgress& progress, std::stop_token stop) override {
     LoadResult result;
@@ -233,10 +236,7 @@ class SimulatedBackend : public LoadBackend {
   }
 
   void play(const Play& load, const OnProgress& progress, const std::stop_token& stop) {
-    if (load.settings.prompts == PromptMode::salted) {
-      for (const auto& scheduler : schedulers_) scheduler->clear_prefix_cache();
-      router_.forget_prefixes();
-    }
+    if (load.settings.prompts == PromptMode::salted) restart();
     if (can_count(load.settings)) {
       SchedulerSettings counting = settings_;
       counting.kv_tracking = KvTracking::counts;
@@ -261,7 +261,7 @@ class SimulatedBackend : public LoadBackend {
     const auto ids = [&](size_t count) {
       return std::exchange(next_id_, next_id_ + static_cast<std::int64_t>(count * servers.size()));
     };
-    Router router = router_;
+    Router router = *router_;
     LoadSimulation before(servers, router, load.settings, warmups, ids(warmups.size), nullptr);
     before.run({}, stop);
     if (before.was_preempted()) return false;
@@ -276,9 +276,10 @@ class SimulatedBackend : public LoadBackend {
   SchedulerSettings settings_;
   HostOverheads host_;
   BlockIdentity identity_;
+  Replicas replicas_;
   std::unique_ptr<Executor> executor_;
   Schedulers schedulers_;  // by replica
-  Router router_;
+  std::optional<Router> router_;
   std::int64_t next_id_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs loads in virtual time: the real scheduler with steps that take their predicted time. The simulated server and
-// its prefix cache persist between the loads of a backend; loads with salted prompts start with an empty cache. Not
-// thread-safe.
+// its prefix cache persist between the loads of a backend until it is restarted; each load with salted prompts restarts
+// it. Not thread-safe.
 #pragma once
 #include <memory>
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A latency sweep over request rates and input lengths. Every point is reported when it is complete. Not thread-safe.
+// A latency sweep over request rates and input lengths. Each repeat of a length is a server of its own: it starts with
+// an empty prefix cache and takes the rates in the order of the settings. Every point is reported when it is complete.
+// Not thread-safe.
 #pragma once
 #include <functional>
 #include <stop_token>
@@ -22,8 +24,12 @@ struct SweepSettings {
   std::vector<std::pair<int, int>> num_prompts_at{};  // input length, requests: instead of load.num_prompts
   int repeats = 1;                                    // of every point, with different seeds
   Slo slo;
-  int num_prompts(int input_len) const;  // of each point of this length
-  int fewest_prompts() const;            // of any point
+  int num_prompts(int input_len) const;                                      // of each point of this length
+  int fewest_prompts() const;                                                // of any point
+  bool keeps_cache() const { return load.prompts == PromptMode::replayed; }  // between the rates
+  std::vector<double> rates() const;  // as points have them: kUnknown in a closed loop, infinity for a burst
+  long points() const { return static_cast<long>(rates().size() * input_lens.size()) * repeats; }
+  long requests() const;  // of all points
 };
 
 struct SweepCallbacks {
@@ -31,8 +37,10 @@ struct SweepCallbacks {
   std::function<void(const std::string& phase, long done, long total)> progress = {};  // requests of the whole sweep
   std::function<void()> before_point = {};                                             // may block, e.g. to pause
 };
-// Runs all points that are not in `done` (same rate and length). Returns false if it was stopped; the interrupted point
-// is dropped. Throws Error LOAD before the first point if any point is invalid.
+// Runs all points that are not in `done` (same rate and length). A server that keeps its cache takes the finished
+// rates before an unfinished one again, without reporting them, so that a resumed sweep has the points of an
+// uninterrupted one. Returns false if it was stopped; the interrupted point is dropped. Throws Error LOAD
+// before the first point if any point is invalid.
 bool run_sweep(const SweepSettings& settings, LoadBackend& backend, const std::vector<formats::BenchPoint>& done,
                const SweepCallbacks& callbacks, std::stop_token stop);
 

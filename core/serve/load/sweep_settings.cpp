@@ -28,13 +28,12 @@ T parsed_number(const char* key, const std::string& text, T least, T most, const
   return value;
 }
 
-// Returns the values in ascending order without duplicates.
+// Returns the values in their order, without those that an earlier one equals.
 template <class T, class Read>
 std::vector<T> numbers(const std::vector<std::string>& texts, const char* key, Read read) {
   std::vector<T> all;
-  for (const std::string& text : texts) all.push_back(read(text));
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
+  for (const std::string& text : texts)
+    if (const T value = read(text); std::find(all.begin(), all.end(), value) == all.end()) all.push_back(value);
   if (all.empty()) refuse(key, "an empty list", "at least one");
   return all;
 }

@@ -67,21 +67,21 @@ TEST(Load, UniformLengthsCoverExactlyTheirSpread) {
   EXPECT_EQ(outputs, (std::set<int>{7, 8, 9, 10, 11, 12, 13}));
 }
 
-TEST(Load, ReplayedPromptsRepeatAndSaltedPromptsDiffer) {
+TEST(Load, PromptsRepeatAtOtherRatesAndDifferWithAnotherSalt) {
   LoadSettings s{.input_len = 64, .shared_prefix = 16, .num_prompts = 20, .warmups = 3, .salt = 7};
-  LoadSettings other = s;
-  other.salt = 8, other.request_rate = 50;
-  for (const PromptMode prompts : {PromptMode::salted, PromptMode::replayed}) {
-    s.prompts = other.prompts = prompts;
-    const Load a = make_load(s), b = make_load(other);
-    for (size_t i = 0; i < 20; ++i)
-      EXPECT_EQ(prompt_ids(a.requests[i], 4, 1000) == prompt_ids(b.requests[i], 4, 1000),
-                prompts == PromptMode::replayed);
-    std::set<std::vector<int>> distinct;
-    for (const auto* list : {&a.requests, &a.warmups})
-      for (const TimedRequest& r : *list) distinct.insert(prompt_ids(r, 4, 1000));
-    EXPECT_EQ(distinct.size(), 23u) << "warm-ups have different prompts";
+  const Load a = make_load(s);
+  s.request_rate = 50;
+  const Load same = make_load(s);
+  s.salt = 8;
+  const Load other = make_load(s);
+  for (size_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(prompt_ids(a.requests[i], 4, 1000), prompt_ids(same.requests[i], 4, 1000));
+    EXPECT_NE(prompt_ids(a.requests[i], 4, 1000), prompt_ids(other.requests[i], 4, 1000));
   }
+  std::set<std::vector<int>> distinct;
+  for (const auto* list : {&a.requests, &a.warmups})
+    for (const TimedRequest& r : *list) distinct.insert(prompt_ids(r, 4, 1000));
+  EXPECT_EQ(distinct.size(), 23u) << "warm-ups have different prompts";
 }
 
 TEST(Load, PromptsShareExactlyTheSharedPrefix) {

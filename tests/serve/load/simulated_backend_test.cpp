@@ -10,6 +10,7 @@
 #include "core/base/rng.h"
 #include "core/plan/time/steady_state.h"
 #include "core/serve/load/quantile_sketch.h"
+#include "core/serve/load/sweep.h"
 #include "tests/plan/requests.h"
 #include "tests/serve/load/linear_cost_backend.h"
 
@@ -198,10 +199,9 @@ TEST(SimulatedBackend, ClientLimitShowsOnlyInIntendedLatencies) {
 TEST(SimulatedBackend, ReplayedPromptsHitThePrefixCacheAndSaltedPromptsDoNot) {
   for (const PromptMode prompts : {PromptMode::replayed, PromptMode::salted}) {
     const auto server = linear_server(kQwen, roomy(64, 2048));
-    LoadSettings s{
-        .request_rate = 1, .input_len = 1000, .output_len = 32, .prompts = prompts, .num_prompts = 30, .salt = 1};
+    LoadSettings s{.request_rate = 1, .input_len = 1000, .output_len = 32, .prompts = prompts, .num_prompts = 30};
     const auto first = run_load(*server, s);
-    s.request_rate = 4, s.salt = 2;
+    s.request_rate = 4;
     const auto second = run_load(*server, s);
     EXPECT_EQ(first.prefix_hits, 0);
     if (prompts == PromptMode::salted) {
@@ -210,6 +210,36 @@ TEST(SimulatedBackend, ReplayedPromptsHitThePrefixCacheAndSaltedPromptsDoNot) {
       EXPECT_NEAR(second.prefix_hits, 992.0 / 1000, 1e-12) << "full blocks";
       EXPECT_LT(second.ttft.median, 0.5 * first.ttft.median);
     }
+  }
+}
+
+// A cache that holds some of the prompts: what a rate finds depends on every rate before it.
+TEST(SimulatedBackend, ResumedSweepsHaveThePointsOfUninterruptedOnes) {
+  SweepSettings settings;
+  settings.request_rates = {4, 1, 8}, settings.input_lens = {700, 1000}, settings.repeats = 2;
+  settings.load.output_len = 32, settings.load.num_prompts = 30;
+  for (const PromptMode prompts : {PromptMode::salted, PromptMode::replayed}) {
+    settings.load.prompts = prompts;
+    const auto played = [&](const std::vector<formats::BenchPoint>& done) {
+      std::vector<formats::BenchPoint> points;
+      const auto server = make_simulated_backend(std::make_unique<LinearExecutor>(kQwen), roomy(64, 2048, 1500), {},
+                                                 {.count = 2, .routing = Routing::least_loaded});
+      run_sweep(settings, *server, done, {.point = [&](const formats::BenchPoint& p) { points.push_back(p); }}, {});
+      return points;
+    };
+    const std::vector<formats::BenchPoint> whole = played({});
+    ASSERT_EQ(whole.size(), 12u);
+    for (size_t finished = 1; finished < whole.size(); ++finished) {
+      const auto at = whole.begin() + static_cast<std::ptrdiff_t>(finished);
+      const std::vector<formats::BenchPoint> rest = played({whole.begin(), at});
+      ASSERT_EQ(rest.size(), whole.size() - finished);
+      for (size_t i = 0; i < rest.size(); ++i)
+        EXPECT_EQ(to_json(rest[i], formats::Detail::requests),
+                  to_json(at[static_cast<std::ptrdiff_t>(i)], formats::Detail::requests));
+    }
+    double hits = 0;
+    for (const formats::BenchPoint& p : whole) hits = std::max(hits, p.prefix_hits);
+    EXPECT_EQ(hits > 0.3 && hits < 1, prompts == PromptMode::replayed) << hits;
   }
 }
 

@@ -14,6 +14,7 @@ namespace {
 // Completes every request in a second and records the loads.
 class RecordingBackend : public LoadBackend {
  public:
+  void restart() override { restarts.push_back(loads.size()); }
   LoadResult run(const Load& load, const OnProgress& progress, std::stop_token) override {
     loads.push_back(load.settings);
     if (loads.size() == fails_at)
@@ -31,6 +32,7 @@ class RecordingBackend : public LoadBackend {
     return result;
   }
   std::vector<LoadSettings> loads;
+  std::vector<size_t> restarts;  // loads before each
   std::stop_source source;
   size_t fails_at = 0, stops_at = 0;
 };
@@ -94,6 +96,54 @@ TEST_F(SweepTest, RepeatsHaveDifferentSeedsAndResume) {
   ASSERT_TRUE(run());
   ASSERT_EQ(backend.loads.size(), 1u);
   EXPECT_EQ(backend.loads[0].seed, last);
+}
+
+TEST_F(SweepTest, EachRepeatOfALengthIsAServerThatTakesTheRatesInTheirOrder) {
+  settings.repeats = 2, settings.request_rates = {4, 1, 2}, settings.input_lens = {64, 16};
+  for (const PromptMode prompts : {PromptMode::salted, PromptMode::replayed}) {
+    settings.load.prompts = prompts;
+    points.clear(), backend.loads.clear(), backend.restarts.clear();
+    ASSERT_TRUE(run());
+    EXPECT_EQ(backend.restarts, (std::vector<size_t>{0, 3, 6, 9}));
+    ASSERT_EQ(points.size(), 12u);
+    for (size_t i = 0; i < points.size(); ++i) {
+      EXPECT_EQ(points[i].request_rate, settings.request_rates[i % 3]);
+      EXPECT_EQ(points[i].input_len, i / 3 % 2 == 0 ? 64 : 16);
+      EXPECT_EQ(points[i].is_cold, prompts == PromptMode::replayed && i % 3 == 0);
+      for (size_t j = 0; j < i; ++j) {  // prompts of the loads
+        const bool is_same_server = prompts == PromptMode::replayed && i / 3 == j / 3;
+        EXPECT_EQ(std::pair(backend.loads[i].salt, backend.loads[i].seed) ==
+                      std::pair(backend.loads[j].salt, backend.loads[j].seed),
+                  is_same_server);
+      }
+    }
+  }
+}
+
+TEST_F(SweepTest, AResumedServerThatKeepsItsCacheTakesTheFinishedRatesAgain) {
+  settings.repeats = 2, settings.load.prompts = PromptMode::replayed, settings.input_lens = {64};
+  ASSERT_TRUE(run());
+  ASSERT_EQ(points.size(), 4u);
+  done = {points[0], points[1], points[2]};  // the first repeat is complete: its cache is of no use
+  points.clear(), backend.loads.clear(), phases.clear();
+  ASSERT_TRUE(run());
+  ASSERT_EQ(backend.loads.size(), 2u);
+  EXPECT_EQ(backend.loads[0].seed, settings.load.seed + 1);
+  EXPECT_EQ(backend.loads[0].request_rate, 1);
+  ASSERT_EQ(points.size(), 1u);
+  EXPECT_EQ(points[0].request_rate, 4);
+  EXPECT_EQ(phases,
+            (std::vector<std::string>{"filling the cache again: 1 requests/s, 64 tokens", "4 requests/s, 64 tokens"}));
+}
+
+TEST_F(SweepTest, CountsPointsAndRequests) {
+  settings.repeats = 3, settings.num_prompts_at = {{512, 7}};
+  EXPECT_EQ(settings.points(), 12);
+  EXPECT_EQ(settings.requests(), 3 * 2 * (10 + 7));
+  settings.load.arrival = Arrival::recorded;
+  EXPECT_EQ(settings.points(), 12);
+  settings.load.arrival = Arrival::burst;
+  EXPECT_EQ(settings.points(), 6);
 }
 
 TEST_F(SweepTest, StopKeepsCompletePointsOnly) {

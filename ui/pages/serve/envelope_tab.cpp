@@ -235,8 +235,8 @@ void EnvelopeTab::simulate() {
   task_.start([experiment = simulated_, load = context_](const ReportProgress& report, const std::stop_token& stop) {
     return jobs::simulate_envelope(
         experiment, *load(),
-        [&](const std::string& phase, long done, long total) {
-          report({phase, done, total});
+        [&](std::int64_t done, std::int64_t total) {
+          report({"simulating", done, total});
         },
         stop);
   });
