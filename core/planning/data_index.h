@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/data/dataset/batches.h"
+#include "core/data/dataset/dataset.h"
 #include "core/data/dataset/lengths.h"
 #include "core/data/dataset/scan.h"
 #include "core/experiment/config.h"

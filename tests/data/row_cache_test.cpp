@@ -11,6 +11,7 @@
 #include "core/base/files.h"
 #include "core/base/sha256.h"
 #include "core/data/dataset/batches.h"
+#include "core/data/dataset/dataset.h"
 #include "core/data/dataset/pack.h"
 #include "tests/base/file_faults.h"
 #include "tests/data/support.h"

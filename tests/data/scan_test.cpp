@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/json.h"
+#include "core/data/dataset/dataset.h"
 
 #include "tests/data/support.h"
 

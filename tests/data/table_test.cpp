@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/data/dataset/table.h"
 
+#include "core/data/dataset/dataset.h"
 #include "core/data/dataset/row_reader.h"
 #include "core/data/dataset/scan.h"
 

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "core/data/dataset/dataset.h"
 #include "core/data/dataset/pack.h"
 #include "core/experiment/bind.h"
 #include "core/train/evaluate.h"

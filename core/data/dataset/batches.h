@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "core/data/dataset/dataset.h"
 #include "core/data/dataset/example_list.h"
+#include "core/data/dataset/examples.h"
 
 namespace mw::data {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "core/data/dataset/dataset.h"
+#include "core/data/dataset/examples.h"
 
 namespace mw::data {
 

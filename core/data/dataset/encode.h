@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encodes one record as token ids with a loss mask. Thread-safe.
 #pragma once
-#include "core/data/dataset/dataset.h"
+#include "core/data/dataset/examples.h"
 #include "core/data/dataset/record.h"
 
 namespace mw::data {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "core/data/dataset/dataset.h"
+#include "core/data/dataset/examples.h"
 #include "core/data/dataset/token_rows.h"
 
 namespace mw::data {

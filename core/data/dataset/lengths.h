@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/data/dataset/batches.h"
-#include "core/data/dataset/dataset.h"
+#include "core/data/dataset/examples.h"
 
 namespace mw::data {
 

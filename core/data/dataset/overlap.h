@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "core/data/dataset/dataset.h"
 #include "core/data/dataset/row_cache.h"
 #include "core/data/dataset/token_rows.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/json.h"
-#include "core/data/dataset/dataset.h"
+#include "core/data/dataset/examples.h"
 #include "core/data/tokenizer/chat.h"
 
 namespace mw::data {

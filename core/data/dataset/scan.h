@@ -4,7 +4,7 @@
 #pragma once
 #include "core/base/sha256.h"
 #include "core/data/dataset/data_files.h"
-#include "core/data/dataset/dataset.h"
+#include "core/data/dataset/examples.h"
 
 namespace mw::data {
 
