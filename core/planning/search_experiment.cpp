@@ -116,7 +116,7 @@ std::vector<plan::Request> search_requests(const experiment::Experiment& experim
   std::vector<plan::Request> out{plan_request(experiment, context)};
   if (runs_here(out.front()) && out.front().work != plan::Work::serve)
     throw Error({.id = "TARGET",
-                 .message = "the search does not support this machine, whose speed is measured rather than predicted",
+                 .message = "the search compares meshes of chips, and this machine is one device",
                  .place = "target.id",
                  .found = "cpu",
                  .expected = "a TPU slice or GPUs, such as v5p-8 or 2xh100",
