@@ -158,6 +158,7 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
     std::vector<std::string> notes;
     const serve::Load load = load_of(recording, i, notes);
     check(stop);
+    if (recording.set.points[i].is_cold) parts.backend->restart();
     if (from_steps) from_steps->take_speed_of(recording.set.points[i], load);
     const serve::LoadResult played = parts.backend->run(
         load,

@@ -37,7 +37,7 @@ struct ExperimentSearch {
   };
   std::optional<FewerChips> fewer_chips{};
 };
-// Requests that a search simulates at most, without the first candidate: several seconds of one core.
+// Requests that a search simulates at most, unless one sweep has more: about half a minute of one core.
 inline constexpr long kMostSimulated = 500'000;
 // A search of a serving experiment also tries replicas, simulates the sweep of the candidates, the first of the steady
 // state first until `most_simulated` requests are reached (0: none), and ranks by what it finds. Throws Error for this

@@ -76,6 +76,20 @@ TEST(Replay, SameServerReproducesTheRecording) {
   }
 }
 
+TEST(Replay, AServerThatKeepsItsCacheStartsAnewAtEveryColdPoint) {
+  experiment::Experiment e = server("v6e-1");
+  e.set_value("sweep.prompts", "replayed");
+  e.set_value("sweep.request_rates", Json::array({4, 16}));
+  const Recording recording =
+      recording_of(run_of(e, {played(e, 4), played(e, 16), played(e, 4, 256), played(e, 16, 256)}));
+  const BenchSet again = replay(recording, recording.server, context());
+  ASSERT_EQ(again.points.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(again.points[i].prefix_hits, recording.set.points[i].prefix_hits);
+    EXPECT_EQ(again.points[i].prefix_hits > 0.9, i % 2 == 1);
+  }
+}
+
 experiment::Experiment engine_here() {
   experiment::Experiment e;
   for (const auto& [key, value] :
