@@ -15,6 +15,7 @@
 #include <QTest>
 #include <QWindow>
 #include <cmath>
+#include <set>
 
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -308,6 +309,34 @@ class DesignTest : public test::WindowFixture {
     QCOMPARE(shown(), usual);
     page().restore_state(session);
     QCOMPARE(shown(), usual + QStringList{u"Copies"_s});
+  }
+
+  void servers_are_ranked_by_their_simulated_sweeps() {
+    const auto file = folder() / "server.json";
+    auto document = experiment::Experiment::load(MW_RESOURCES "/examples/paper-serve-v6e-8.json");
+    document.set_value("sweep.request_rates", Json::array({4, 16}));
+    document.set_value("sweep.input_lens", Json::array({512}));
+    document.set_value("sweep.output_len", 32);
+    document.save(file);
+    open_window(setup(file), Page::design);
+    Alternatives& plans = page().alternatives();
+    page().tabs().setCurrentWidget(&plans);
+    QTest::mouseClick(&test::button_of(plans, u"Search"_s), Qt::LeftButton);
+    QTRY_VERIFY(!plans.is_searching());
+    QVERIFY(!plans.table().isColumnHidden(CandidatesModel::request));
+    std::set<int> replicas;
+    for (int row = 0; row < plans.model().rowCount(); ++row) {
+      const plan::Candidate& c = plans.model().row(row);
+      QVERIFY(c.sweep.has_value());
+      QCOMPARE(plans.model().index(row, CandidatesModel::request).data().toString(),
+               qs(to_text(Seconds(c.sweep->seconds))));
+      replicas.insert(c.choice.replicas);
+    }
+    QCOMPARE(replicas, (std::set<int>{1, 2}));
+    const plan::PlanChoice best = plans.model().row(0).choice;
+    plans.apply(0);
+    QCOMPARE(window_->document().experiment().config().sweep.replicas, best.replicas);
+    QCOMPARE(qs(window_->document().experiment().config().target.id), qs(best.target));
   }
 
   void another_target_gets_a_mesh_that_fits_it_in_one_undo_step() {

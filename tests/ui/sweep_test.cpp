@@ -107,6 +107,22 @@ class SweepTest : public test::WindowFixture {
     QCOMPARE(test::unnamed(tab).join(u"; "_s), QString());
   }
 
+  void hits_and_the_cold_rate_are_shown_if_the_server_keeps_its_cache() {
+    for (const bool keeps_cache : {true, false}) {
+      views::SweepView view;
+      view.set.conditions["prompts"] = keeps_cache ? "replayed" : "salted";
+      for (const double hits : {0.0, 0.975}) {
+        formats::BenchPoint& point = view.set.points.emplace_back();
+        point.request_rate = 1 + hits, point.prefix_hits = hits, point.is_cold = keeps_cache && hits == 0;
+      }
+      SweepModel model;
+      model.show(std::make_shared<const views::SweepView>(view));
+      QCOMPARE(model.is_column_used(SweepModel::cache), keeps_cache);
+      QCOMPARE(model.index(0, SweepModel::cache).data().toString(), keeps_cache ? u"0 % cold"_s : u"0 %"_s);
+      QCOMPARE(model.index(1, SweepModel::cache).data().toString(), u"97.5 %"_s);
+    }
+  }
+
   void charts_say_what_the_table_says() {
     open_sweep();
     QCOMPARE(page().model().rowCount(), 12);
@@ -331,7 +347,7 @@ class SweepTest : public test::WindowFixture {
     QTest::mouseClick(button(u"Copy Table"_s), Qt::LeftButton);
     QCOMPARE(QGuiApplication::clipboard()->text(), page().model().csv());
     QVERIFY(page().model().csv().startsWith(
-        u"input_len,request_rate,verdict,audit,median_ttft_ms,median_tpot_ms,output_throughput"_s));
+        u"input_len,request_rate,verdict,cache,audit,median_ttft_ms,median_tpot_ms,output_throughput"_s));
   }
 };
 

@@ -53,6 +53,10 @@ CandidatesModel::CandidatesModel()
            {.title = tr("Target"), .text = [](const Candidate& c) { return qs(c.choice.target); }},
            {.title = tr("Mesh"), .text = [](const Candidate& c) { return qs(mesh::to_text(c.choice.mesh)); }},
            number_column<Candidate>(
+               tr("Request"),
+               [](const Candidate& c) { return c.sweep ? qs(to_text(Seconds(c.sweep->seconds))) : QString(); },
+               [](const Candidate& c) { return c.sweep ? c.sweep->seconds : c.seconds; }),
+           number_column<Candidate>(
                tr("Step"), [](const Candidate& c) { return qs(to_text(Seconds(c.seconds))); },
                [](const Candidate& c) { return c.seconds; }),
            number_column<Candidate>(
@@ -73,7 +77,10 @@ CandidatesModel::CandidatesModel()
 
 // Names and values of the settings that a search varies besides target and mesh.
 CandidatesModel::Settings CandidatesModel::all_settings(const Candidate& c) const {
-  if (work_ == plan::Work::serve) return {{tr("sequences"), QString::number(c.choice.max_num_seqs)}};
+  if (work_ == plan::Work::serve)
+    return {{tr("sequences"), QString::number(c.choice.max_num_seqs)},
+            {tr("KV cache"), qs(to_string(c.choice.kv))},
+            {tr("replicas"), QString::number(c.choice.replicas)}};
   Settings out{{tr("batch"), tr("%1 \u00D7 %2").arg(c.choice.batch).arg(c.choice.accumulation)}};
   if (work_ != plan::Work::train) return out;
   out.emplace_back(tr("remat"), qs(to_string(c.choice.remat)));
@@ -107,6 +114,7 @@ void CandidatesModel::show(const std::shared_ptr<const planning::ExperimentSearc
 bool CandidatesModel::is_column_used(int column) const {
   if (rows_.empty()) return column != target;
   const auto differs = [this](auto different) { return std::any_of(rows_.begin(), rows_.end(), different); };
+  if (column == request) return differs([](const Candidate& c) { return c.sweep.has_value(); });
   if (column == usd) return differs([](const Candidate& c) { return c.usd > 0; });
   if (column == settings) return !differing_.empty();
   return column != target ||
@@ -120,6 +128,9 @@ QVariant CandidatesModel::cell(const Candidate& c, int column, int role) const {
                     tr("predicted: %1 per step, %2 tokens/s, %3 of %4")
                         .arg(qs(to_text(Seconds(c.seconds))), qs(count_text(c.tokens_per_second)), qs(to_text(c.peak)),
                              qs(to_text(c.capacity)))};
+  if (c.sweep)
+    lines << tr("simulated sweep: %1 per request on average, %2 per million output tokens")
+                 .arg(qs(to_text(Seconds(c.sweep->seconds))), qs(to_text(Usd(c.sweep->usd))));
   if (c.pareto) lines << tr("on the Pareto front of time, cost and memory");
   lines << tr("Enter or double-click applies it");
   return lines.join(u'\n');
@@ -250,6 +261,7 @@ QString Alternatives::found_text() const {
   if (result.candidates.empty() && !result.without_plan.empty())
     return tr("None fits: %1").arg(qs(result.without_plan.front().reason));
   QString text = tr("%1 of %2 fit").arg(result.candidates.size()).arg(result.evaluated);
+  if (!found_->cells.empty()) text = tr("%1; %2 simulated").arg(text).arg(found_->cells.size());
   if (result.candidates.size() > kListed) text = tr("%1; the best %2 are listed").arg(text, QString::number(kListed));
   if (const auto& fewer = found_->fewer_chips) text = tr("%1; faster on %2").arg(text, qs(fewer->plan.choice.target));
   return model_.shared().isEmpty() ? text : tr("%1; all: %2").arg(text, model_.shared());

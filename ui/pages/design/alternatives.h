@@ -29,7 +29,7 @@ namespace mw::ui {
 class CandidatesModel : public TableModel<plan::Candidate> {
   Q_DECLARE_TR_FUNCTIONS(mw::ui::CandidatesModel)
  public:
-  enum Column { pareto, target, mesh, step, usd, memory, settings };
+  enum Column { pareto, target, mesh, request, step, usd, memory, settings };
   CandidatesModel();
   void show(const std::shared_ptr<const planning::ExperimentSearch>& found);  // may be null
   bool is_column_used(int column) const;             // false: it has the same value in every row

@@ -117,6 +117,17 @@ SweepModel::Columns SweepModel::table_columns() const {
                   {.title = tr("Verdict"),
                    .tooltip = tr("Whether the server kept up: stable, backlogged, overloaded"),
                    .text = [](const SweepRow& r) { return qs(r.point.verdict); }},
+                  {.title = tr("Prefix cache"),
+                   .tooltip = tr("Share of the prompt tokens found in the prefix cache, which the server keeps between "
+                                 "the rates; cold: the first rate"),
+                   .alignment = Qt::AlignRight,
+                   .text =
+                       [](const SweepRow& r) {
+                         const double hits = r.point.prefix_hits;
+                         const QString share = std::isfinite(hits) ? tr("%1 %").arg(100 * hits, 0, 'g', 3) : QString();
+                         return r.point.is_cold ? tr("%1 cold").arg(share).trimmed() : share;
+                       },
+                   .sort_key = [](const SweepRow& r) { return r.point.prefix_hits; }},
                   {.title = tr("Audit"),
                    .tooltip = tr("Audit rules that this point violates; details are in the tooltips"),
                    .text = [this](const SweepRow& r) {
@@ -140,7 +151,7 @@ SweepModel::Columns SweepModel::table_columns() const {
 }
 
 QString SweepModel::csv() const {
-  QStringList names{u"input_len"_s, u"request_rate"_s, u"verdict"_s, u"audit"_s};
+  QStringList names{u"input_len"_s, u"request_rate"_s, u"verdict"_s, u"cache"_s, u"audit"_s};
   for (const Number& each : kNumbers) names << QString::fromLatin1(each.name);
   const QString titled = TableModel::csv();
   return names.join(u',') + titled.mid(titled.indexOf(u"\r\n"_s));
@@ -155,6 +166,7 @@ void SweepModel::show(SweepViewPtr view) {
 }
 
 bool SweepModel::is_column_used(int column) const {
+  if (column == cache) return view_ && view_->set.condition("prompts") == "replayed";
   if (!view_ || column < first_number) return column != audit || (view_ && !view_->findings.empty());
   return std::any_of(view_->set.points.begin(), view_->set.points.end(),
                      [&](const BenchPoint& p) { return std::isfinite(number(column).of(p)); });

@@ -16,7 +16,7 @@ struct SweepRow {
 class SweepModel : public TableModel<SweepRow> {
   Q_DECLARE_TR_FUNCTIONS(mw::ui::SweepModel)
  public:
-  enum Column { input_len, request_rate, verdict, audit, first_number };  // then vLLM's metrics
+  enum Column { input_len, request_rate, verdict, cache, audit, first_number };  // then vLLM's metrics
   SweepModel();
   void show(SweepViewPtr view);
   bool is_column_used(int column) const;
