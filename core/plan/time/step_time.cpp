@@ -560,7 +560,7 @@ class KnownCommunication {
                   shape.rows,
                   shape.tokens,
                   shape.accumulation,
-                  static_cast<std::int64_t>(shape.recompute),
+                  static_cast<std::int64_t>(model.request->train.remat),
                   bytes_of(profile.adapters),
                   bytes_of(profile.gradients)};
     for (const Priced& p : known_)
