@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Plans random experiments of training, serving and sizing, and fails if `audit` finds a physically impossible number in a
-# prediction. With --times, other random experiments also test that plan, checker, search, size and sweep agree and that
-# better hardware is never slower. Takes minutes.
+# prediction. With --times, other random experiments also test that plan, checker, search, size, sweep, Design page and
+# report agree and that better hardware is never slower. Takes minutes.
 #   scripts/random-plans.sh [--experiments N] [--seed N] [--times N]
 #   --experiments  number of random experiments (100000)
 #   --seed         of the first of them (1)
@@ -22,9 +22,10 @@ while [ $# -gt 0 ]; do
   shift
 done
 install build test
-build ci mw_planning_tests mw_plan_tests
+build ci mw_planning_tests mw_plan_tests mw_report_tests
 export MW_RANDOM_EXPERIMENTS=$experiments MW_RANDOM_SEED=$seed MW_RANDOM_TIMES=$times
 "$root/build/ci/tests/mw_planning_tests" --gtest_filter='PossiblePlans.*'
 [ "$times" -gt 0 ] || exit 0
 "$root/build/ci/tests/mw_planning_tests" --gtest_filter='Consistency.*'
+"$root/build/ci/tests/mw_report_tests" --gtest_filter='Agreement.*'
 "$root/build/ci/tests/mw_plan_tests" --gtest_filter='Properties.*'

@@ -231,6 +231,7 @@ void add_plan(const planning::ExperimentPlan& planned, ReportItem& item) {
   };
   add("Target", planned.request.target.id + ", " + std::to_string(p.devices) + " devices");
   add("Fits", p.fits() ? "yes" : "no");
+  if (!p.refusals.empty()) return;  // no figure of a run that does not start
   add("Peak memory of a device", to_text(p.memory.at_peak.total()) + " of " + to_text(p.memory.capacity));
   for (const MemoryCategory category : all_values<MemoryCategory>())
     if (const Bytes held = p.memory.at_peak[category]; held.value > 0)
@@ -288,7 +289,8 @@ ReportItem report_item(const experiment::Experiment& experiment, const plan::Pla
       planning::plan_experiment(experiment, context, planning::ReadData::yes, stop);
   for (const planning::Diagnostic& d : planned.diagnosis.found) item.problems.push_back(d.problem);
   add_plan(planned, item);
-  if (experiment.valid_values().kind == experiment::Kind::train) item.run = compare::compared_plan(experiment, context);
+  if (experiment.valid_values().kind == experiment::Kind::train && planned.plan.refusals.empty())
+    item.run = compare::compared_plan(experiment, context);
   return item;
 }
 
