@@ -353,7 +353,7 @@ void after_idle(const std::string& resources) {
     for (int t = 0; t < kTimes; ++t) {
       std::this_thread::sleep_for(std::chrono::milliseconds(idle_ms));
       std::promise<void> over;
-      loop.submit({.prompt_ids = std::vector<int>(64, 10 + t), .max_new_tokens = kNew},
+      loop.submit({.prompt_ids = std::vector<int>(64, 10 + t), .sampling = {.max_new_tokens = kNew}},
                   [&](RequestId, const TokenEvent& event) {
                     if (event.is_last()) over.set_value();
                   });

@@ -38,19 +38,14 @@ std::vector<std::string> ModelServer::adapters() const {
 serve::GenerationRequest ModelServer::request(const std::string& prompt, const options::SampleOptions& sampling) const {
   const data::Tokenizer& tokenizer = *served_.model.tokenizer;
   const bool is_chat = !chat_.is_none();
-  serve::GenerationRequest out{.prompt_ids = {tokenizer.bos()},
-                               .temperature = sampling.temperature,
-                               .top_p = sampling.top_p,
-                               .min_p = sampling.min_p,
-                               .top_k = sampling.top_k,
-                               .seed = sampling.seed,
-                               .stop_ids = {tokenizer.eos()}};
+  serve::GenerationRequest out{.prompt_ids = {tokenizer.bos()}, .sampling = sampling};
+  out.sampling.stop_ids = {tokenizer.eos()};
   const std::vector<int> body = tokenizer.encode(is_chat ? data::render_prompt(chat_, {{"user", prompt}}) : prompt);
   out.prompt_ids.insert(out.prompt_ids.end(), body.begin(), body.end());
   if (is_chat)
-    if (const int end = tokenizer.find(data::end_of_turn(chat_)); end >= 0) out.stop_ids.push_back(end);
+    if (const int end = tokenizer.find(data::end_of_turn(chat_)); end >= 0) out.sampling.stop_ids.push_back(end);
   const int room = served_.settings.max_model_len - static_cast<int>(out.prompt_ids.size());
-  out.max_new_tokens = std::clamp(sampling.max_new_tokens, 1, std::max(room, 1));
+  out.sampling.max_new_tokens = std::clamp(sampling.max_new_tokens, 1, std::max(room, 1));
   return out;
 }
 

@@ -54,7 +54,7 @@ void score(engine::Network& network, const serve::SchedulerSettings& settings,
 Tokens served_text(serve::ServingLoop& loop, const train::ParityPrompt& prompt) {
   serve::GenerationRequest request;
   request.prompt_ids = prompt.ids;
-  request.max_new_tokens = kGreedyTokens;
+  request.sampling.max_new_tokens = kGreedyTokens;
   std::mutex mutex;
   std::condition_variable ended;
   bool done = false;

@@ -122,6 +122,8 @@ void add_plan(const plan::Request& r, const plan::Plan& plan, lint::CheckInput& 
 lint::CheckInput check_facts(const experiment::ExperimentConfig& config, const plan::Request& r,
                              const DiagnosticFacts& known) {
   lint::CheckInput facts = plan::check_input(r);
+  // A training here that names other software is checked for the recipe of that software.
+  if (r.engine && r.work == plan::Work::train) facts.stack = config.train.stack.value_or(r.stack);
   facts.inventory = model::TensorInventory(r.model);
   if (r.method == model::TrainMethod::lora) facts.lora = lora_facts(config.lora);
   facts.dtype_stated = config.train.sets_dtype;

@@ -21,8 +21,8 @@
 #pragma once
 #include <cstdint>
 
-#include "core/engine/transformer/optimizer.h"
 #include "core/model/config.h"
+#include "core/options/training.h"
 
 namespace mw::train {
 

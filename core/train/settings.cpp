@@ -7,6 +7,7 @@
 
 #include "core/base/optimizer_steps.h"
 #include "core/data/dataset/pack.h"
+#include "core/engine/transformer/network.h"
 
 namespace mw::train {
 

@@ -9,14 +9,18 @@
 #include "core/base/enum_names.h"
 #include "core/data/dataset/batches.h"
 #include "core/data/dataset/dataset.h"
-#include "core/engine/generate/sampler.h"
-#include "core/engine/transformer/network.h"
-#include "core/engine/transformer/optimizer.h"
+#include "core/engine/layout/model_shape.h"
+#include "core/engine/runtime/arithmetic.h"
 #include "core/formats/safetensors/safetensors.h"
 #include "core/mesh/layout/placement.h"
 #include "core/options/adapters.h"
 #include "core/options/model.h"
+#include "core/options/sampling.h"
 #include "core/options/training.h"
+
+namespace mw::engine {
+struct StepOptions;
+}
 
 namespace mw::train {
 

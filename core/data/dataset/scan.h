@@ -2,6 +2,8 @@
 // Reads a data file row by row and decides how training uses each row. load_dataset() and the data view share it.
 // Thread-safe.
 #pragma once
+#include <stop_token>
+
 #include "core/base/sha256.h"
 #include "core/data/dataset/data_files.h"
 #include "core/data/dataset/examples.h"

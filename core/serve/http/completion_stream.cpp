@@ -12,7 +12,7 @@ CompletionStream::CompletionStream(ServingLoop& loop, ServerMetrics& metrics, Ge
     : loop_(loop),
       metrics_(metrics),
       began_s_(loop.now()),
-      max_new_tokens_(request.max_new_tokens),
+      max_new_tokens_(request.sampling.max_new_tokens),
       text_(std::move(text)) {
   usage_.prompt = static_cast<int>(request.prompt_ids.size());
   queue_->last_token_s = began_s_;

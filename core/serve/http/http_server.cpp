@@ -392,22 +392,23 @@ std::vector<int> HttpServer::answer_markers(const OpenAiRequest& request) const 
 GenerationRequest HttpServer::make_request(const OpenAiRequest& request, std::vector<int> prompt_ids) {
   const bool is_chat = request.endpoint == Endpoint::chat;
   GenerationRequest out{.prompt_ids = std::move(prompt_ids),
-                        .temperature = request.temperature,
-                        .top_p = request.top_p,
-                        .min_p = request.min_p,
-                        .top_k = request.top_k,
-                        .seed = request.seed.value_or(mix64(request_count_)),  // different for every request
-                        .stop_ids = request.stop_ids,
+                        .sampling = {.temperature = request.temperature,
+                                     .top_k = request.top_k,
+                                     .top_p = request.top_p,
+                                     .min_p = request.min_p,
+                                     .seed = request.seed.value_or(mix64(request_count_)),  // another for every request
+                                     .stop_ids = request.stop_ids},
                         .adapter = find_adapter(request.model),
                         .priority = request.priority};
   const int room = std::max(model_.max_model_len - static_cast<int>(out.prompt_ids.size()), 1);
-  out.max_new_tokens = request.max_tokens.value_or(is_chat ? room : std::min(kDefaultTokens, room));
+  out.sampling.max_new_tokens = request.max_tokens.value_or(is_chat ? room : std::min(kDefaultTokens, room));
   if (request.ignore_eos) return out;
-  out.stop_ids.push_back(model_.tokenizer->eos());
+  out.sampling.stop_ids.push_back(model_.tokenizer->eos());
   if (!model_.chat.is_none())
-    if (const int end = model_.tokenizer->find(data::end_of_turn(model_.chat)); end >= 0) out.stop_ids.push_back(end);
+    if (const int end = model_.tokenizer->find(data::end_of_turn(model_.chat)); end >= 0)
+      out.sampling.stop_ids.push_back(end);
   if (is_chat && !request.tools.empty() && !format_.response_begin.empty())
-    if (const int end = model_.tokenizer->find(format_.response_begin); end >= 0) out.stop_ids.push_back(end);
+    if (const int end = model_.tokenizer->find(format_.response_begin); end >= 0) out.sampling.stop_ids.push_back(end);
   return out;
 }
 

@@ -172,8 +172,8 @@ class LoopBackend : public LoadBackend {
     std::vector<GenerationRequest> all;
     for (const TimedRequest& r : requests)
       all.push_back({.prompt_ids = prompt_ids(r, options_.first_id, options_.vocab),
-                     .adapter = options_.adapter ? kLoadAdapter : "",
-                     .max_new_tokens = r.output_len});
+                     .sampling = {.max_new_tokens = r.output_len},
+                     .adapter = options_.adapter ? kLoadAdapter : ""});
     return all;
   }
 

@@ -11,10 +11,13 @@
 
 #include "core/base/json.h"
 #include "core/base/ledger.h"
-#include "core/engine/transformer/network.h"
 #include "core/options/sizing.h"
 #include "core/plan/memory/memory.h"
 #include "core/plan/request/estimate.h"
+
+namespace mw::engine {
+class Network;
+}
 
 namespace mw::serve {
 

@@ -88,12 +88,7 @@ void EngineExecutor::begin(RequestId id, const GenerationRequest& request) {
     sequence->adapter = found->second;
   }
   sequence->ids = request.prompt_ids;
-  sequence->options = {.temperature = request.temperature,
-                       .top_k = request.top_k,
-                       .top_p = request.top_p,
-                       .min_p = request.min_p,
-                       .seed = request.seed,
-                       .stop_ids = request.stop_ids};
+  sequence->options = request.sampling;
   sequence->likeliest = static_cast<size_t>(std::max(request.likeliest, 0));
   const std::lock_guard lock(mutex_);
   sequences_[id] = std::move(sequence);

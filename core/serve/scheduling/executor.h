@@ -6,20 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "core/options/sampling.h"
 #include "core/serve/scheduling/scheduler.h"
 
 namespace mw::serve {
 
 struct GenerationRequest {
   std::vector<int> prompt_ids{};
-  float temperature = 0, top_p = 1, min_p = 0;
-  int top_k = 0;
-  std::uint64_t seed = 0;
-  std::vector<int> stop_ids{};
+  options::SampleOptions sampling{.max_new_tokens = 16};
   std::string adapter{};  // by name; empty: the base model
-  int max_new_tokens = 16;
-  int priority = 0;   // see ScheduledRequest
-  int likeliest = 0;  // alternatives to report with every token
+  int priority = 0;       // see ScheduledRequest
+  int likeliest = 0;      // alternatives to report with every token
 };
 
 struct TokenProbability {

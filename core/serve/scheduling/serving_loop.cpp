@@ -42,7 +42,7 @@ ServingLoop::~ServingLoop() {
 
 RequestId ServingLoop::submit(GenerationRequest request, OnTokenEvent on_event) {
   const int prompt_len = static_cast<int>(request.prompt_ids.size());
-  const int max_new_tokens = request.max_new_tokens;
+  const int max_new_tokens = request.sampling.max_new_tokens;
   if (const std::string why = explain_rejection(settings_, prompt_len, max_new_tokens); !why.empty())
     throw Error({.id = "CONTEXT",
                  .message = why,

@@ -108,9 +108,9 @@ class ClosedLoopRunner : public Executor {
   void submit() {
     const auto n = static_cast<std::uint64_t>(submitted_++);
     const int shortest = max_new_tokens_ / 3;
-    GenerationRequest request{.adapter = timing_.adapter, .max_new_tokens = shortest + 1};
+    GenerationRequest request{.sampling = {.max_new_tokens = shortest + 1}, .adapter = timing_.adapter};
     // Different lengths, so that requests do not all finish in the same step.
-    request.max_new_tokens += static_cast<int>(n * 7 % static_cast<std::uint64_t>(max_new_tokens_ - shortest));
+    request.sampling.max_new_tokens += static_cast<int>(n * 7 % static_cast<std::uint64_t>(max_new_tokens_ - shortest));
     const auto ids = static_cast<std::uint64_t>(std::max(1, vocab_ - timing_.first_id));
     const Rng rng{n};
     for (int i = 0; i < mix_.prompt_len; ++i)

@@ -35,7 +35,7 @@ TEST(CompletionStreamTest, UsesNoMetricsAfterItsEnd) {
   ServingLoop loop(small_server(), executor, 8);
   ServerMetrics metrics("tiny");
   {
-    CompletionStream stream(loop, metrics, {.prompt_ids = {1, 2, 3}, .max_new_tokens = 50},
+    CompletionStream stream(loop, metrics, {.prompt_ids = {1, 2, 3}, .sampling = {.max_new_tokens = 50}},
                             IncrementalDetokenizer(*tokenizer, {}));
     executor.await_step();
   }

@@ -92,11 +92,12 @@ TEST_F(HttpServerTest, StopsAtEndOfTextUnlessIgnored) {
   EXPECT_EQ(a.json()["choices"][0]["finish_reason"], "stop");
   EXPECT_EQ(a.json()["choices"][0]["text"], script_text(4));
   EXPECT_EQ(a.json()["usage"]["completion_tokens"], 4);
-  EXPECT_EQ(executor.last_request().stop_ids, (std::vector{tokenizer->eos(), tokenizer->find("<end_of_turn>")}));
+  EXPECT_EQ(executor.last_request().sampling.stop_ids,
+            (std::vector{tokenizer->eos(), tokenizer->find("<end_of_turn>")}));
   const Answer b = complete({{"prompt", "x"}, {"max_tokens", 10}, {"ignore_eos", true}});
   EXPECT_EQ(b.json()["usage"]["completion_tokens"], 10);
   complete({{"prompt", "x"}, {"ignore_eos", true}, {"stop_token_ids", {9}}});
-  EXPECT_EQ(executor.last_request().stop_ids, std::vector{9});
+  EXPECT_EQ(executor.last_request().sampling.stop_ids, std::vector{9});
 }
 
 TEST_F(HttpServerTest, StopStringEndsTheTextAndReleasesBlocks) {
@@ -133,18 +134,18 @@ TEST_F(HttpServerTest, PassesSamplingOptionsOn) {
   start();
   complete({{"prompt", "x"}, {"temperature", 0.5}, {"top_p", 0.9}, {"top_k", 40}, {"seed", 7}, {"model", "tuned"}});
   GenerationRequest p = executor.last_request();
-  EXPECT_FLOAT_EQ(p.temperature, 0.5f);
-  EXPECT_FLOAT_EQ(p.top_p, 0.9f);
-  EXPECT_EQ(p.top_k, 40);
-  EXPECT_EQ(p.seed, 7u);
+  EXPECT_FLOAT_EQ(p.sampling.temperature, 0.5f);
+  EXPECT_FLOAT_EQ(p.sampling.top_p, 0.9f);
+  EXPECT_EQ(p.sampling.top_k, 40);
+  EXPECT_EQ(p.sampling.seed, 7u);
   EXPECT_EQ(p.adapter, "tuned");
   complete({{"prompt", "x"}});
   p = executor.last_request();
-  EXPECT_FLOAT_EQ(p.temperature, 1);
+  EXPECT_FLOAT_EQ(p.sampling.temperature, 1);
   EXPECT_EQ(p.adapter, "");
-  const std::uint64_t seed = p.seed;
+  const std::uint64_t seed = p.sampling.seed;
   complete({{"prompt", "x"}});
-  EXPECT_NE(executor.last_request().seed, seed) << "without a seed, every request has a different one";
+  EXPECT_NE(executor.last_request().sampling.seed, seed) << "without a seed, every request has a different one";
 }
 
 TEST_F(HttpServerTest, ServesModelsHealthVersionAndMetrics) {
@@ -390,7 +391,7 @@ TEST_F(HttpServerTest, StopCancelsRunningRequestsAndLeavesTheLoop) {
   EXPECT_EQ(running.get().status, 503);
   EXPECT_TRUE(becomes_true([&] { return loop->state().cancelled == 1; }));
   std::promise<FinishReason> ended;
-  loop->submit({.prompt_ids = {5}, .max_new_tokens = 2}, [&](RequestId, const TokenEvent& event) {
+  loop->submit({.prompt_ids = {5}, .sampling = {.max_new_tokens = 2}}, [&](RequestId, const TokenEvent& event) {
     if (event.is_last()) ended.set_value(event.finish_reason);
   });
   EXPECT_EQ(ended.get_future().get(), FinishReason::length);

@@ -92,7 +92,7 @@ TEST_F(ToolCallsTest, AnswersHaveThem) {
   EXPECT_EQ(streamed["reasoning_content"], "I add.");
   ASSERT_EQ(streamed["tool_calls"].size(), 2U) << streamed;
   EXPECT_EQ(streamed["tool_calls"][0]["function"], calls[0]["function"]);
-  const std::vector<int> stops = executor.last_request().stop_ids;
+  const std::vector<int> stops = executor.last_request().sampling.stop_ids;
   EXPECT_NE(std::find(stops.begin(), stops.end(), tokenizer->find("<|tool_response>")), stops.end());
 }
 

@@ -89,7 +89,7 @@ TEST_F(OurServerTest, SendsThePromptsOfTheLoad) {
   start();
   backend()->run(load_of(1, 10), {}, {});
   EXPECT_EQ(executor.last_request().prompt_ids, prompt_ids(load_of(1, 10).requests[0], 300, 2000));
-  EXPECT_TRUE(executor.last_request().stop_ids.empty()) << "ignore_eos";
+  EXPECT_TRUE(executor.last_request().sampling.stop_ids.empty()) << "ignore_eos";
 }
 
 TEST_F(OurServerTest, WithoutTokenizerSendsWordsOfTheRightLengthAndWarns) {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/engine/kernels/packed.h"
+#include "core/engine/transformer/network.h"
 
 namespace mw::serve {
 namespace {

@@ -21,7 +21,7 @@ namespace {
 using engine::Network;
 
 struct Job {
-  GenerationRequest request{.max_new_tokens = 8};
+  GenerationRequest request{.sampling = {.max_new_tokens = 8}};
   int at_step = 0;
 };
 
@@ -59,7 +59,7 @@ Outcome serve(Network& network, const SchedulerSettings& settings, const std::ve
       for (const char c : job.request.adapter) salt = mix64(salt ^ static_cast<unsigned char>(c));
       ScheduledRequest request{.id = id,
                                .prompt_len = static_cast<int>(job.request.prompt_ids.size()),
-                               .max_new_tokens = job.request.max_new_tokens,
+                               .max_new_tokens = job.request.sampling.max_new_tokens,
                                .arrival_s = static_cast<double>(added)};
       if (settings.prefix_cache == PrefixCache::on)
         request.prompt_blocks = hash_blocks(job.request.prompt_ids, settings.kv.block_size, salt);
@@ -77,7 +77,7 @@ Outcome serve(Network& network, const SchedulerSettings& settings, const std::ve
     for (const SampledToken& s : result.sampled) {
       const auto i = static_cast<size_t>(s.id);
       if (!s.is_stop) out.texts[i].push_back(s.token);
-      if (!s.is_stop && static_cast<int>(out.texts[i].size()) < jobs[i].request.max_new_tokens) continue;
+      if (!s.is_stop && static_cast<int>(out.texts[i].size()) < jobs[i].request.sampling.max_new_tokens) continue;
       ended.push_back(s.id);
     }
     scheduler.finish(ended);
@@ -90,13 +90,7 @@ Outcome serve(Network& network, const SchedulerSettings& settings, const std::ve
 }
 
 std::vector<int> generated(Network& network, const Job& job) {
-  const GenerationRequest& p = job.request;
-  return engine::Sampler(network).generate(p.prompt_ids, {.max_new_tokens = job.request.max_new_tokens,
-                                                          .temperature = p.temperature,
-                                                          .top_k = p.top_k,
-                                                          .top_p = p.top_p,
-                                                          .seed = p.seed,
-                                                          .stop_ids = p.stop_ids});
+  return engine::Sampler(network).generate(job.request.prompt_ids, job.request.sampling);
 }
 
 constexpr int kVocab = 61;
@@ -112,7 +106,7 @@ std::vector<int> text(std::uint64_t seed, int len) {
 std::vector<Job> mixed_jobs(int count = 14) {
   std::vector<Job> jobs;
   for (int i = 0; i < count; ++i) {
-    Job job{.request = {.max_new_tokens = 3 + i * 7 % 19}, .at_step = i * 2 / 3};
+    Job job{.request = {.sampling = {.max_new_tokens = 3 + i * 7 % 19}}, .at_step = i * 2 / 3};
     const int lens[]{1, 33, 7, 20, 48, 2, 11};
     job.request.prompt_ids = text(static_cast<std::uint64_t>(100 + i), lens[i % 7]);
     if (i % 2 == 1) {
@@ -171,7 +165,7 @@ TEST_P(EngineExecutorTest, FullBatchEqualsGenerateWithAndWithoutChunksAndPrefixC
 }
 
 TEST_P(EngineExecutorTest, SingleRequestEqualsGenerateWithAndWithoutCacheHit) {
-  Job job{.request = {.prompt_ids = text(3, 40), .max_new_tokens = 20}};
+  Job job{.request = {.prompt_ids = text(3, 40), .sampling = {.max_new_tokens = 20}}};
   const auto alone = expected({job});
   Job again = job;
   again.at_step = 40;
@@ -208,13 +202,13 @@ TEST_P(EngineExecutorTest, KeepingBlocksBehindTheWindowDoesNotChangeTokens) {
 TEST_P(EngineExecutorTest, SamplesTheSameTokensForASeedInAnyBatch) {
   std::vector<Job> jobs = mixed_jobs();
   for (size_t i = 0; i < jobs.size(); ++i) {
-    GenerationRequest& p = jobs[i].request;
+    options::SampleOptions& p = jobs[i].request.sampling;
     p.temperature = 0.9f, p.seed = i / 2, p.top_k = i % 3 == 0 ? 20 : 0, p.top_p = i % 4 == 0 ? 0.9f : 1.0f;
   }
   const auto alone = expected(jobs);
   EXPECT_EQ(serve(network_, settings_of(config_), jobs).texts, alone);
   jobs[4].request.prompt_ids = text(999, 17);
-  jobs[5].request.seed = 1234;
+  jobs[5].request.sampling.seed = 1234;
   const auto others = serve(network_, settings_of(config_), jobs).texts;
   for (size_t i = 0; i < jobs.size(); ++i)
     if (i != 4 && i != 5) {
@@ -226,7 +220,7 @@ TEST_P(EngineExecutorTest, SamplesTheSameTokensForASeedInAnyBatch) {
 TEST_P(EngineExecutorTest, StopTokensEndTheText) {
   std::vector<Job> jobs = mixed_jobs();
   const auto whole = expected(jobs);
-  for (size_t i = 0; i < jobs.size(); ++i) jobs[i].request.stop_ids = {whole[i][whole[i].size() / 2]};
+  for (size_t i = 0; i < jobs.size(); ++i) jobs[i].request.sampling.stop_ids = {whole[i][whole[i].size() / 2]};
   const auto cut = expected(jobs);
   EXPECT_NE(cut, whole);
   EXPECT_EQ(serve(network_, settings_of(config_), jobs).texts, cut);

@@ -44,7 +44,7 @@ class ScriptedExecutor : public Executor {
     for (const StepItem& item : step.items) {
       if (!item.samples) continue;
       Open& open = open_.at(item.id);
-      const std::vector<int>& stop_ids = open.request.stop_ids;
+      const std::vector<int>& stop_ids = open.request.sampling.stop_ids;
       const bool is_stop = stop_after >= 0 && open.tokens >= stop_after && !stop_ids.empty();
       const int token = is_stop ? stop_ids.front() : script[static_cast<size_t>(open.tokens) % script.size()];
       ++open.tokens;

@@ -17,7 +17,7 @@ GenerationRequest make_request(int prompt_len, int max_new_tokens) {
   GenerationRequest a;
   a.prompt_ids.resize(static_cast<size_t>(prompt_len));
   std::iota(a.prompt_ids.begin(), a.prompt_ids.end(), 100);
-  a.max_new_tokens = max_new_tokens;
+  a.sampling.max_new_tokens = max_new_tokens;
   return a;
 }
 
@@ -116,7 +116,7 @@ TEST(ServingLoopTest, ExcludesTheStopTokenFromTheGeneratedText) {
   EventLog events;
   ServingLoop loop(small_server(), executor, 8);
   GenerationRequest a = make_request(3, 100);
-  a.stop_ids = {1};
+  a.sampling.stop_ids = {1};
   const RequestId id = loop.submit(a, events.sink());
   EXPECT_EQ(events.end_of(id).finish_reason, FinishReason::stop);
   EXPECT_EQ(events.tokens(id).size(), 2u);

@@ -152,10 +152,10 @@ void DataPage::register_actions(Workspace& workspace) {
                           });
 }
 
-// Padding has a price only for a plan of training.
+// Padding has a price only for a training on another target: the engine computes none.
 void DataPage::price_tokens(const Predictor& predictor) {
   const views::DesignPtr& d = predictor.design();
-  const bool known = d && !predictor.is_outdated() && d->request().work == plan::Work::train;
+  const bool known = d && !predictor.is_outdated() && d->request().work == plan::Work::train && !d->request().engine;
   if (!known) return economy_->set_price({}, views::PadTo::longest);
   const plan::RunTotals& run = d->plan().run;
   views::TokenPrice price{.per_padded_token = Seconds(1 / run.padded_tokens_per_second), .per_hour = {}};
