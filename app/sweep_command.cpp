@@ -13,6 +13,7 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/jobs/job.h"
+#include "core/store/store.h"
 #include "core/views/run_view.h"
 #include "core/views/sweep_charts.h"
 #include "core/views/sweep_view.h"
@@ -174,13 +175,14 @@ int run_sweep(const CommonOptions& common, const SweepOptions& options) {
   ProgressLine line;
   Json points = Json::array(), set = Json::object();
   bool shows_hits = false;
-  const EventSink sink = [&](const Event& event) {
+  const auto take = [&](const Event& event) {
     view.feed(event);
-    show_sweep_progress(event, view, line);
     if (const auto* started = std::get_if<event::Started>(&event.body)) {
+      if (common.output == Output::text && set.empty()) {
+        shows_hits = formats::bench_set(started->info["set"]).condition("prompts") == "replayed";
+        print_sweep_header(shows_hits);
+      }
       set = started->info["set"];
-      shows_hits = formats::bench_set(set).condition("prompts") == "replayed";
-      if (common.output == Output::text) print_sweep_header(shows_hits);
     }
     const auto* measured = std::get_if<event::Point>(&event.body);
     if (!measured) return;
@@ -191,6 +193,14 @@ int run_sweep(const CommonOptions& common, const SweepOptions& options) {
     }
     points.push_back(formats::to_json(point, formats::Detail::summary));
     if (!options.out.empty()) write_point(options.out, point, measured->step, set);
+  };
+  if (request.resume)  // the finished points belong to the answer
+    store::Store(common.runs_folder).read_events(*request.resume, [&](const store::StoredEvent& stored) {
+      take(stored.event);
+    });
+  const EventSink sink = [&](const Event& event) {
+    take(event);
+    show_sweep_progress(event, view, line);
   };
   const auto [finished, error] = jobs::run_blocking(request, sink, common.stop);
   line.clear();

@@ -871,6 +871,24 @@ const Parameter* find_peer_name(std::string_view name) {
   return nullptr;
 }
 
+namespace {
+
+// The setting whose name behind its section is `name`, as typed or with dashes; null if none or several have it.
+const Parameter* find_last_part(std::string_view name) {
+  name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
+  std::string last(name);
+  std::replace(last.begin(), last.end(), '-', '_');
+  const Parameter* found = nullptr;
+  for (const Parameter& p : table()) {
+    if (p.key.find('.') == std::string::npos || p.key.substr(p.key.rfind('.') + 1) != last) continue;
+    if (found) return nullptr;
+    found = &p;
+  }
+  return found;
+}
+
+}  // namespace
+
 std::string nearest_key(std::string_view key) {
   static const auto kAll = [] {
     std::vector<std::string> keys, names;  // names: of the top level, sections and single keys
@@ -880,7 +898,9 @@ std::string nearest_key(std::string_view key) {
     }
     return std::pair(keys, names);
   }();
-  if (const Parameter* known = find_peer_name(key)) return known->key;
+  const std::string_view last = key.substr(key.rfind('.') + 1);
+  if (const Parameter* known = find_peer_name(last)) return known->key;
+  if (const Parameter* known = key == last ? find_last_part(key) : nullptr) return known->key;
   return nearest_names_text(key, key.find('.') == std::string_view::npos ? kAll.second : kAll.first, 1);
 }
 

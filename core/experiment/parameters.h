@@ -39,8 +39,8 @@ struct Parameter {
 
 std::span<const Parameter> parameters();
 const Parameter* find_parameter(std::string_view key);  // null if unknown; mesh.<axis> resolves to mesh.*
-// Returns the key that another program calls so, else the known key with the smallest edit distance, for "did you
-// mean"; for a key without a dot, the nearest name of the top level: "modle" gives "model".
+// Returns the key that another program calls so, or whose last part is `key`, else the known key with the smallest edit
+// distance, for "did you mean"; for a key without a dot, the nearest name of the top level: "modle" gives "model".
 std::string nearest_key(std::string_view key);
 // The parameter that another program calls `name`: "max_grad_norm", "lora_r", "--max-num-seqs"; null if no row has it.
 const Parameter* find_peer_name(std::string_view name);

@@ -92,7 +92,9 @@ class TrlWriter {
         "train.schedule");
     if (min_lr) add("SFTConfig", "lr_scheduler_kwargs", {{"min_lr_rate", floor}}, "train.final_ratio");
     add("SFTConfig", "gradient_checkpointing", value("train.remat") != "none", "train.remat");
-    add("SFTConfig", "loss_type", config_.train.loss_chunk > 0 ? "chunked_nll" : "nll", "train.loss_chunk");
+    // The Trainer takes the labels away from the model to smooth them, which TRL's loss in chunks needs.
+    const bool chunks = config_.train.loss_chunk > 0 && config_.train.label_smoothing == 0;
+    add("SFTConfig", "loss_type", chunks ? "chunked_nll" : "nll", "train.loss_chunk");
     const std::string loss = value("data.loss").get<std::string>();
     if (loss == "assistant")
       add("SFTConfig", "assistant_only_loss", true, "data.loss");

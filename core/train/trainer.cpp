@@ -442,7 +442,7 @@ bool TrainingRun::evaluate() {
   auto value = held_out_loss(model_, evaluation_rows(s_, dataset_.eval), eval_options(s_), step_options(s_), stop_);
   if (value) {
     metric("eval/loss", *value);
-    metric("eval/perplexity", std::exp(*value));
+    if (s_.label_smoothing == 0) metric("eval/perplexity", std::exp(*value));
     memory("eval");
   } else if (stop_.stop_requested()) {
     return false;

@@ -111,6 +111,20 @@ TEST(Sweep, SameSeedGivesSameNumbers) {
   EXPECT_NE(a.out, other.out);
 }
 
+TEST(Sweep, ResumedGivesFinishedPointsAndTheCapacityToo) {
+  const Project p;
+  const Result whole = meshwright(p.command("sweep", with_model({"--set", "sweep.slo_ttft_ms=1000"})));
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  const auto out = p.folder / "resumed";
+  const Result resumed =
+      meshwright({"sweep", "--resume", "run-1", "--runs-dir", p.runs.string(), "--json", "--out", out.string()});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(resumed.out, whole.out);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(out), {}), 4);
+  const Result table = meshwright({"sweep", "--resume", "run-1", "--runs-dir", p.runs.string()});
+  EXPECT_EQ(table.out.find("TTFT p50"), table.out.rfind("TTFT p50")) << "one header";
+}
+
 TEST(Sweep, BadInputNamesTheKeyAndCreatesNoRun) {
   const Project p;
   const Result r = meshwright(p.command("sweep", with_model({"--set", "sweep.request_rates=[-1]"})));

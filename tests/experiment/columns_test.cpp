@@ -33,6 +33,10 @@ TEST(ColumnsTest, UnknownKeySuggestsTheSettingThatAnotherProgramCallsSo) {
   EXPECT_EQ(nearest_key("max_grad_norm"), "train.clip");
   EXPECT_EQ(nearest_key("lora_r"), "lora.rank");
   EXPECT_EQ(nearest_key("--max-num-seqs"), "serve.max_num_seqs");
+  EXPECT_EQ(nearest_key("train.max_grad_norm"), "train.clip");
+  EXPECT_EQ(nearest_key("warmup_steps"), "train.warmup_steps");
+  EXPECT_EQ(nearest_key("--max-num-batched-tokens"), "serve.max_num_batched_tokens");
+  EXPECT_EQ(nearest_key("label_smoothing"), "train.label_smoothing");
   EXPECT_EQ(find_peer_name("nothing_like_it"), nullptr);
   Experiment e;
   try {

@@ -258,5 +258,18 @@ TEST(TrlSettings, ReadBackToTheSameExperiment) {
   EXPECT_THROW(trl_settings(e, context()), Error);
 }
 
+// The Trainer takes the labels away to smooth them; TRL's loss in chunks reads them.
+TEST(TrlSettings, SmoothedLabelsHaveNoLossInChunks) {
+  experiment::Experiment e;
+  e.set_value("model.id", "gemma3-4b");
+  e.set_value("target.id", "1xh100");
+  e.set_value("train.loss_chunk", 256);
+  EXPECT_THAT(trl_settings(e, context()).script, HasSubstr("chunked_nll"));
+  e.set_value("train.label_smoothing", 0.1);
+  const std::string script = trl_settings(e, context()).script;
+  EXPECT_THAT(script, testing::Not(HasSubstr("chunked_nll")));
+  EXPECT_THAT(script, HasSubstr("label_smoothing_factor=0.1"));
+}
+
 }  // namespace
 }  // namespace mw::port

@@ -112,6 +112,7 @@ HttpHead parse_head(std::string_view text) {
   for (std::string_view line; !(line = next_line(text)).empty();) read_header(line, head);
   read_framing(head);
   if (!single(head, "host") && head.minor_version == 1) malformed("the host header is missing");
+  single(head, "content-type");  // the first would decide here, the last elsewhere
   return head;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/base/rng.h"
+#include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/data/tokenizer/chat_template.h"
 #include "core/serve/http/completion_stream.h"
@@ -176,6 +177,13 @@ AnswerReading read_answers_as(const AnswerFormat& format, const OpenAiRequest& r
   return out;
 }
 
+// RFC 9110, 8.3: the type is case-insensitive and ends at its parameters.
+bool is_json(std::string_view content_type) {
+  std::string type = lower_case(content_type.substr(0, content_type.find(';')));
+  type.erase(type.find_last_not_of(" \t") + 1);
+  return type == "application/json";
+}
+
 }  // namespace
 
 HttpServer::HttpServer(HttpOptions options, ServedModel model, ServingLoop& loop)
@@ -274,8 +282,7 @@ std::optional<HttpError> HttpServer::check_request(const Request& req, Response&
     return HttpError{405, "invalid_request_error", req.path + " allows " + methods, "", "method_not_allowed"};
   }
   // Browsers send forms and plain text to other origins without a preflight request, but not JSON.
-  if (req.method == "POST" &&
-      !HttpConnections::head().find("content-type").value_or("").starts_with("application/json"))
+  if (req.method == "POST" && !is_json(HttpConnections::head().find("content-type").value_or("")))
     return HttpError{415, "invalid_request_error", "the body must be JSON: send Content-Type: application/json", "",
                      "content_type"};
   return std::nullopt;

@@ -346,10 +346,16 @@ TEST_F(HttpServerTest, RequiresTheKeyUnderV1) {
 TEST_F(HttpServerTest, AcceptsOnlyJsonBodies) {
   start();
   httplib::Client client("127.0.0.1", server->port());
-  for (const char* type : {"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"}) {
+  for (const char* type : {"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
+                           "application/jsonx", "application/json, text/plain"}) {
     const auto r = client.Post("/v1/completions", R"({"prompt": "x"})", type);
     ASSERT_TRUE(r);
     EXPECT_EQ(r->status, 415) << type;
+  }
+  for (const char* type : {"APPLICATION/JSON", "Application/Json ;charset=\"utf-8\""}) {
+    const auto r = client.Post("/v1/completions", R"({"prompt": "x"})", type);
+    ASSERT_TRUE(r);
+    EXPECT_EQ(r->status, 200) << type;
   }
 }
 
