@@ -35,8 +35,9 @@ int run_plan(const CommonOptions& common, const PlanOptions& options) {
   planned.carried = std::move(carried);
   std::optional<planning::PlanComparison> against;
   if (!options.against.empty())
-    against =
-        planning::against(planned, planning::plan_experiment(experiment::Experiment::load(options.against), context));
+    against = planning::against(planned, planning::plan_experiment(experiment::Experiment::load(options.against),
+                                                                   context, planning::ReadData::yes, common.stop));
+  if (common.stop.stop_requested()) throw cancelled("the plan");  // not all of its fixes were looked for
   if (common.output == Output::json) {
     Json out = planning::planned_json(planned);
     if (against) out["against"] = planning::against_json(*against);

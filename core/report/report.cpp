@@ -287,6 +287,7 @@ ReportItem report_item(const experiment::Experiment& experiment, const plan::Pla
   if (item.run.name.empty()) item.run.name = "experiment";
   const planning::ExperimentPlan planned =
       planning::plan_experiment(experiment, context, planning::ReadData::yes, stop);
+  if (stop.stop_requested()) throw cancelled("the plan");  // not all of its fixes were looked for
   for (const planning::Diagnostic& d : planned.diagnosis.found) item.problems.push_back(d.problem);
   add_plan(planned, item);
   if (experiment.valid_values().kind == experiment::Kind::train && planned.plan.refusals.empty())
