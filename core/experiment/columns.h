@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a setting beside its value: who reads it, what exported recipes do with it, its names in other
-// programs, and how much it tells about a run. Columns of the parameter table. Plain values.
+// Columns of the parameter table beside key, value and text: the kinds of experiments that read a setting, its effect
+// in exported recipes, its names in other programs, its part in comparisons. Plain values.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -22,7 +22,7 @@ enum class RecipeEffect {
   not_supported,  // an export that sets it is rejected, or says that it has no effect
   only_planned    // plans read it; the software has a setting of its own
 };
-// What exported training recipes do with a setting. A row of a group that recipes hold has to say it.
+// The effect of a setting in exported training recipes. Every row of LoRA, Data and Training has one.
 struct RecipeColumn {
   RecipeEffect tunix, torchax, trl_fsdp;
   std::string_view reason;  // why a recipe does not apply it
@@ -50,8 +50,8 @@ struct Columns {
   int telling = 0;             // 1: tells runs apart best; 0: not named in the names of runs
   std::string_view short_name{};  // before the value in the name of a run: "lr "
   std::string_view factor{};      // of a comparison of servings: settings that only make sense together
-  // What a comparison of runs says if it differs: a clause where losses then differ in meaning, in serve.* and sweep.*
-  // the name of the property; empty: the difference is only listed.
+  // The finding of a comparison whose runs differ in it: a clause if their losses cannot be compared; the name of the
+  // property in serve.* and sweep.*; empty: no finding.
   std::string_view confounder{};
 };
 

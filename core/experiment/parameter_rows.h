@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers that build rows of the parameter table. Internal to parameters.cpp.
+// Helpers that build rows of the parameter table. Internal to parameter_table.cpp.
 #pragma once
 #include <cstdlib>
 #include <limits>
@@ -16,8 +16,6 @@ using Rows = std::vector<Parameter>;
 using Texts = std::vector<std::string>;
 inline constexpr auto kBasic = Level::basic, kAdvanced = Level::advanced;
 inline constexpr double kMany = 1e8;
-inline constexpr const char* kFolders =
-    "folders";  // unit that marks a map of names to folders; other maps hold numbers
 
 using enum ParamType;
 

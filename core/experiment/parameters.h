@@ -18,6 +18,8 @@ namespace mw::experiment {
 struct ExperimentConfig;
 
 enum class ParamType { integer, number, text, choice, flag, path, list, map };
+// Unit of a map of names to folders; other maps hold numbers.
+inline constexpr const char* kFolders = "folders";
 enum class Level { basic, advanced };  // the form hides advanced parameters by default
 
 struct Parameter {

@@ -2,7 +2,6 @@
 #include "core/experiment/schema.h"
 
 #include "core/experiment/experiment.h"
-#include "core/experiment/parameter_rows.h"
 #include "core/experiment/parameters.h"
 
 namespace mw::experiment {
@@ -32,14 +31,14 @@ Json type_schema(const Parameter& p) {
       return {{"type", "array"},
               {"items", p.choices.empty() ? Json{{"type", {"string", "number"}}} : Json{{"enum", p.choices}}}};
     case ParamType::map:
-      return {{"type", "object"}, {"additionalProperties", {{"type", p.unit == rows::kFolders ? "string" : "number"}}}};
+      return {{"type", "object"}, {"additionalProperties", {{"type", p.unit == kFolders ? "string" : "number"}}}};
   }
   return {};
 }
 
 Json value_schema(const Parameter& p) {
   Json schema = type_schema(p);
-  schema["title"] = p.label + (p.unit.empty() || p.unit == rows::kFolders ? "" : " (" + p.unit + ")");
+  schema["title"] = p.label + (p.unit.empty() || p.unit == kFolders ? "" : " (" + p.unit + ")");
   schema["description"] = p.help;
   if (!p.key.ends_with(".*")) schema["default"] = p.fallback;
   return schema;

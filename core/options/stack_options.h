@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each software stack offers of the options, and the defaults of its servers. Plain values; any thread.
+// The options that each software stack supports, and the defaults of its servers. Plain values; any thread.
 #pragma once
 #include <vector>
 

@@ -84,29 +84,35 @@ void expect_report_is_json(const Experiment& e, const Json& json) {
     EXPECT_THAT(usd, HasSubstr(number_text(run["usd"].get<double>()) + " USD"));
 }
 
-// The cells of a sizing are the plan's points, in the order of workloads and batches.
-void expect_cells_are_points(const Experiment& e, const ExperimentPlan& planned) {
+// The cells of a sizing are the plan's points. Returns how many of them were compared.
+int expect_cells_are_points(const Experiment& e, const ExperimentPlan& planned) {
   const planning::PredictedSizes sizes = planning::predicted_sizes(e, context());
   std::vector<serve::SizePoint> cells;
   planning::predict_sizes(sizes, [&](const serve::SizePoint& cell) {
     if (cell.adapters == e.config().size.adapters) cells.push_back(cell);
   });
+  int compared = 0;
   for (const planning::SizePoint& point : planned.points)
     for (const serve::SizePoint& cell : cells) {
       if (cell.workload != point.size.workload || cell.batch != point.size.batch) continue;
+      ++compared;
       EXPECT_EQ(cell.predicted.total(), point.plan.memory.at_peak.total());
       EXPECT_EQ(cell.fits(), point.plan.fits());
       if (cell.predicted_time) {
         EXPECT_DOUBLE_EQ(cell.predicted_time->seconds, point.plan.step.seconds.value);
       }
     }
+  return compared;
 }
 
-void expect_row_is_plan(const Experiment& e, const ExperimentPlan& planned) {
+// Returns how many rows have the settings of the document: 1, or 0 if its plan does not fit.
+int expect_row_is_plan(const Experiment& e, const ExperimentPlan& planned) {
   const planning::ExperimentSearch found = planning::search_experiment(e, {}, context(), {});
   EXPECT_EQ(found.fits, planned.plan.fits());
+  int compared = 0;
   for (const plan::Candidate& row : found.result.candidates) {
     if (!(row.choice == plan::choice_of(planned.request))) continue;
+    ++compared;
     EXPECT_DOUBLE_EQ(row.seconds, planned.plan.step.seconds.value);
     EXPECT_EQ(row.peak, planned.plan.memory.at_peak.total());
     if (planned.request.work == plan::Work::train) {
@@ -114,6 +120,7 @@ void expect_row_is_plan(const Experiment& e, const ExperimentPlan& planned) {
       EXPECT_DOUBLE_EQ(row.usd, planned.plan.run.usd.value);
     }
   }
+  return compared;
 }
 
 TEST(Agreement, PlanTextDesignReportSearchAndSizesSayTheSame) {
@@ -137,16 +144,16 @@ TEST(Agreement, PlanTextDesignReportSearchAndSizesSayTheSame) {
     expect_text_is_json(*planned, json);
     expect_report_is_json(e, json);
     const bool is_here = e.value("target.id") == "cpu";
-    if (e.value("kind") == "size" && planned->plan.refusals.empty()) expect_cells_are_points(e, *planned), ++sized;
+    if (e.value("kind") == "size" && planned->plan.refusals.empty()) sized += expect_cells_are_points(e, *planned);
     if (e.value("kind") == "train" && !is_here && planned->plan.refusals.empty() && i % 2 == 0)
-      expect_row_is_plan(e, *planned), ++searched;
+      searched += expect_row_is_plan(e, *planned);
     ++agreed, here += is_here;
     if (testing::Test::HasFailure()) break;
   }
-  std::printf("%d agreed, %d of this machine, %d searched, %d sized\n", agreed, here, searched, sized);
+  std::printf("%d agreed, %d of this machine, %d rows of searches, %d cells of sizes\n", agreed, here, searched, sized);
   EXPECT_GT(agreed, 100);
   EXPECT_GT(here, 10);
-  EXPECT_GT(searched, 10);
+  EXPECT_GT(searched, 5);
   EXPECT_GT(sized, 10);
 }
 

@@ -199,6 +199,10 @@ class FormTest : public QObject {
     QVERIFY(!panel_->form().row("lora.rank")->isVisible());
     panel_->form().search()->clear();
     QVERIFY(panel_->form().row("lora.rank")->isVisible());
+    QTest::keyClicks(panel_->form().search(), u"max_grad_norm"_s);  // TRL's name
+    QVERIFY(panel_->form().row("train.clip")->isVisible());
+    QVERIFY(!panel_->form().row("lora.rank")->isVisible());
+    panel_->form().search()->clear();
   }
 
   void a_problem_leads_to_its_field_even_when_folded() {

@@ -42,9 +42,9 @@ struct LossChunk {
   int target(std::int64_t i) const { return tokens.targets[static_cast<size_t>(rows[static_cast<size_t>(i)])]; }
 };
 
-// What the loss of a row subtracts from the logarithm of its sum of exponentials, from the device's logits of it: the
-// target's logit (0: on another device), or with label smoothing a share of it and of their mean over the vocabulary.
-float subtracted(const Transformer& net, float smoothing, float target_logit, double sum_of_logits) {
+// The loss of a row is the logarithm of its sum of exponentials less its expected logit: that of the target, or with
+// label smoothing also a share of the mean over the vocabulary. Of the logits on this device.
+float expected_logit(const Transformer& net, float smoothing, float target_logit, double sum_of_logits) {
   if (smoothing == 0.0f) return target_logit;
   return static_cast<float>((1.0 - static_cast<double>(smoothing)) * static_cast<double>(target_logit) +
                             static_cast<double>(smoothing) * sum_of_logits / net.vocab());
@@ -65,14 +65,14 @@ SoftmaxGradient row_gradient(const Transformer& net, const LossChunk& chunk, std
 }
 
 // Cross-entropy of rows from the device's part of the logits; if the vocabulary is split over devices, with one
-// collective for the maxima and one for the sums of exponentials and what is subtracted from them. With a gradient
+// collective for the maxima and one for the sums of exponentials and the expected logits. With a gradient
 // scale the gradients overwrite the logits, with zeros for the padding.
 void losses_of_part(Transformer& net, const LossChunk& chunk, float* logits, std::span<double> losses) {
   const std::int64_t v = net.config.vocab;
   const mesh::Range own = net.vocab_rows();
   const std::int64_t columns = own.end - own.begin, n = chunk.size();
   std::vector<float> maxima(chunk.rows.size(), -std::numeric_limits<float>::infinity());
-  std::vector<float> sums(2 * chunk.rows.size());  // of exponentials, and what is subtracted
+  std::vector<float> sums(2 * chunk.rows.size());  // of exponentials, and the expected logit
   const auto own_target = [&](std::int64_t i) {    // -1: on another device
     const std::int64_t id = chunk.target(i);
     return id >= own.begin && id < own.end ? id - own.begin : -1;
@@ -86,8 +86,8 @@ void losses_of_part(Transformer& net, const LossChunk& chunk, float* logits, std
       sums[2 * at] = static_cast<float>(net.kernels.exp_sum(columns, maxima[at], logits + i * v));
       const std::int64_t target = own_target(i);
       const float* const row = logits + i * v;
-      sums[2 * at + 1] = subtracted(net, chunk.smoothing, target >= 0 ? row[target] : 0.0f,
-                                    chunk.smoothing > 0 ? sum_of({row, static_cast<size_t>(columns)}) : 0.0);
+      sums[2 * at + 1] = expected_logit(net, chunk.smoothing, target >= 0 ? row[target] : 0.0f,
+                                        chunk.smoothing > 0 ? sum_of({row, static_cast<size_t>(columns)}) : 0.0);
     }
   });
   if (net.splits_vocab()) net.hooks->sum_over_vocab(sums);
@@ -139,9 +139,9 @@ double chunk_loss(Transformer& net, const LossChunk& chunk) {
   return sum;
 }
 
-// Turns the statistics of rows (maxima, sums of exponentials, what is subtracted) of the device's part of the
+// Turns the statistics of rows (maxima, sums of exponentials, expected logits) of the device's part of the
 // vocabulary into those of the whole vocabulary.
-void combine_over_vocab(Transformer& net, std::span<float> maxima, std::span<double> sums, std::span<float> less) {
+void combine_over_vocab(Transformer& net, std::span<float> maxima, std::span<double> sums, std::span<float> expected) {
   const std::vector<float> own(maxima.begin(), maxima.end());
   net.hooks->max_over_vocab(maxima);
   std::vector<float> values(2 * own.size());
@@ -149,10 +149,10 @@ void combine_over_vocab(Transformer& net, std::span<float> maxima, std::span<dou
     if (sums[i] > 0)
       values[2 * i] =
           static_cast<float>(sums[i] * std::exp(static_cast<double>(own[i]) - static_cast<double>(maxima[i])));
-    values[2 * i + 1] = less[i];
+    values[2 * i + 1] = expected[i];
   }
   net.hooks->sum_over_vocab(values);
-  for (size_t i = 0; i < own.size(); ++i) sums[i] = static_cast<double>(values[2 * i]), less[i] = values[2 * i + 1];
+  for (size_t i = 0; i < own.size(); ++i) sums[i] = static_cast<double>(values[2 * i]), expected[i] = values[2 * i + 1];
 }
 
 // The same as chunk_loss() with packed kernels. Each tile of logits is reduced while it is in the cache and kept as f16
@@ -173,7 +173,7 @@ double streamed_chunk_loss(Transformer& net, const LossChunk& chunk) {
     double logits = 0;  // their sum, for label smoothing
   };
   std::vector<Partial> partial(static_cast<size_t>(n * net.device.pool.threads()));
-  std::vector<float> target_logits(chunk.rows.size()), less(chunk.rows.size()), lse(chunk.rows.size());
+  std::vector<float> target_logits(chunk.rows.size()), expected(chunk.rows.size()), lse(chunk.rows.size());
   const mesh::Range own = net.vocab_rows();
   const auto stripe = [&](std::int64_t column) { return exponentials + column * n; };  // [n, columns of the stripe]
   const auto target = [&](std::int64_t i) { return chunk.target(i) - own.begin; };
@@ -217,14 +217,15 @@ double streamed_chunk_loss(Transformer& net, const LossChunk& chunk) {
     sums[static_cast<size_t>(i)] = sum;
     double logits = 0;
     for (int t = 0; t < net.device.pool.threads(); ++t) logits += partial[static_cast<size_t>(t * n + i)].logits;
-    less[static_cast<size_t>(i)] = subtracted(net, chunk.smoothing, target_logits[static_cast<size_t>(i)], logits);
+    expected[static_cast<size_t>(i)] =
+        expected_logit(net, chunk.smoothing, target_logits[static_cast<size_t>(i)], logits);
   }
-  if (net.splits_vocab()) combine_over_vocab(net, maxima, sums, less);
+  if (net.splits_vocab()) combine_over_vocab(net, maxima, sums, expected);
   double loss = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const double exact = static_cast<double>(maxima[static_cast<size_t>(i)]) + std::log(sums[static_cast<size_t>(i)]);
     lse[static_cast<size_t>(i)] = static_cast<float>(exact);
-    loss += exact - static_cast<double>(less[static_cast<size_t>(i)]);
+    loss += exact - static_cast<double>(expected[static_cast<size_t>(i)]);
   }
   if (scale == 0.0f) return loss;
   const auto timer = net.profile.time(Kernel::head, head_flops(n, net.config));

@@ -44,7 +44,7 @@ struct PlanChoice {
   DType adapters = DType::bf16, moments = DType::f32;
   bool operator==(const PlanChoice&) const = default;
 };
-// What the simulated sweep of a server says of it.
+// Figures of a server from its simulated sweep.
 struct SweepFigures {
   double seconds = 0;                                      // of a request, the mean over the points
   double rate = std::numeric_limits<double>::quiet_NaN();  // requests/s within the SLO at every length, 0: at none;
