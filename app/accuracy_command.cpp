@@ -6,8 +6,9 @@
 #include "app/output.h"
 #include "app/resources_folder.h"
 #include "app/subcommand.h"
-#include "core/planning/accuracy.h"
-#include "core/planning/calibrating.h"
+#include "core/audit/accuracy.h"
+#include "core/audit/calibrating.h"
+#include "core/store/store_summary.h"
 
 namespace mw::app {
 namespace {
@@ -25,8 +26,8 @@ void add_accuracy_options(CLI::App& command, CommonOptions&, AccuracyOptions& op
 }
 
 int run_accuracy(const CommonOptions& common, const AccuracyOptions& options) {
-  planning::AccuracyInput input{
-      .resources = resources_folder(), .date = planning::today_utc(), .filter = {options.stack, options.chip, {}}};
+  audit::AccuracyInput input{
+      .resources = resources_folder(), .date = store::today_utc(), .filter = {options.stack, options.chip, {}}};
   if (!options.kind.empty()) {
     input.filter.kind = parse<plan::FigureKind>(options.kind);
     if (!input.filter.kind)
@@ -36,11 +37,11 @@ int run_accuracy(const CommonOptions& common, const AccuracyOptions& options) {
                    .found = options.kind,
                    .expected = "training, memory, throughput, tpot or ttft"});
   }
-  const planning::AccuracyReport report = planning::accuracy(input, load_context(), common.stop);
+  const audit::AccuracyReport report = audit::accuracy(input, load_context(), common.stop);
   if (common.output == Output::json)
-    print_json(planning::to_json(report));
+    print_json(to_json(report));
   else
-    print_text("%s", (options.markdown ? planning::to_markdown(report) : planning::to_text(report)).c_str());
+    print_text("%s", (options.markdown ? audit::to_markdown(report) : to_text(report)).c_str());
   return 0;
 }
 

@@ -20,7 +20,7 @@ struct AuditOptions {
   std::vector<std::string> columns{};  // FIELD=COLUMN of a CSV file
 };
 
-Json finding_json(const formats::BenchSet& set, const serve::Finding& finding) {
+Json finding_json(const formats::BenchSet& set, const audit::AuditFinding& finding) {
   const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
   const formats::BenchPoint& point = set.points[finding.point];
   Json out{{"set", set.name}, {"point", finding.point}, {"input_len", point.input_len}};
@@ -28,7 +28,7 @@ Json finding_json(const formats::BenchSet& set, const serve::Finding& finding) {
     out["request_rate"] = std::isinf(point.request_rate) ? Json("inf") : Json(point.request_rate);
   out.update({{"rule", finding.rule},
               {"metric", finding.metric},
-              {"unit", serve::unit_of(finding.metric)},
+              {"unit", audit::unit_of(finding.metric)},
               {"value", number(finding.value)},
               {"floor", number(finding.floor)},
               {"verdict", to_string(finding.verdict)},
@@ -39,13 +39,13 @@ Json finding_json(const formats::BenchSet& set, const serve::Finding& finding) {
 
 struct Audited {
   std::vector<formats::BenchSet> sets{};
-  std::vector<serve::TrainingClaim> claims{};
+  std::vector<audit::TrainingClaim> claims{};
 };
 
 // Reads a file of results, claims or a training log, or a run of the store.
 Audited read_results(const CommonOptions& common, const AuditOptions& options) {
   if (path_exists(common.file)) {
-    if (serve::is_training_claims(common.file)) return {.claims = serve::read_training_claims(common.file)};
+    if (audit::is_training_claims(common.file)) return {.claims = audit::read_training_claims(common.file)};
     if (formats::log_kind(common.file) != formats::LogKind::none)
       return {.claims = {compare::training_claim(compare::compared_log(common.file))}};
     return {.sets = formats::read_bench(common.file, csv_mapping(options.columns))};
@@ -60,11 +60,11 @@ Audited read_results(const CommonOptions& common, const AuditOptions& options) {
       {.id = "RUN-KIND", .message = "the run is neither a sweep nor a training, so it cannot be audited", .found = id});
 }
 
-Json audit_claim(serve::TrainingClaim claim, const CommonOptions& common, const AuditOptions& options,
+Json audit_claim(audit::TrainingClaim claim, const CommonOptions& common, const AuditOptions& options,
                  const plan::PlanContext& context) {
   if (!options.target.empty()) claim.target = context.catalogue.target(options.target).id;
   if (!options.model.empty()) claim.model = model::catalogue_config(options.model).id;
-  const serve::TrainingAudit audit = compare::audit_known(claim, context);
+  const audit::TrainingAudit audit = compare::audit_known(claim, context);
   if (common.output == Output::text)
     print_text("%s: %s\n%s", claim.name.c_str(), std::string(to_string(compare::worst(audit))).c_str(),
                compare::to_text(audit).c_str());
@@ -84,7 +84,7 @@ void print_findings(const compare::ComparedRun& run) {
   const formats::BenchSet& set = run.sweep->set;
   print_text("%s: %zu points%s%s\n", set.name.c_str(), set.points.size(), set.tool.empty() ? "" : " from ",
              set.tool.c_str());
-  for (const serve::Finding& finding : run.sweep->findings) {
+  for (const audit::AuditFinding& finding : run.sweep->findings) {
     print_text("  %-10s  %-13s point %zu: %s\n", std::string(to_string(finding.verdict)).c_str(), finding.rule.c_str(),
                finding.point + 1, finding.text.c_str());
     if (!finding.formula.empty()) print_text("  %27s%s\n", "", finding.formula.c_str());
@@ -108,11 +108,12 @@ int run_audit(const CommonOptions& common, const AuditOptions& options) {
   const plan::PlanContext context = load_context();
   Json findings = Json::array(), training = Json::array();
   Audited audited = read_results(common, options);
-  for (const serve::TrainingClaim& claim : audited.claims)
+  for (const audit::TrainingClaim& claim : audited.claims)
     training.push_back(audit_claim(claim, common, options, context));
   for (formats::BenchSet& set : audited.sets) {
     const compare::ComparedRun run = audit(std::move(set), options, context);
-    for (const serve::Finding& finding : run.sweep->findings) findings.push_back(finding_json(run.sweep->set, finding));
+    for (const audit::AuditFinding& finding : run.sweep->findings)
+      findings.push_back(finding_json(run.sweep->set, finding));
     if (common.output == Output::text) print_findings(run);
   }
   if (common.output == Output::json) print_json({{"findings", findings}, {"training", training}});

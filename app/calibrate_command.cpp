@@ -7,8 +7,9 @@
 #include "app/progress.h"
 #include "app/resources_folder.h"
 #include "app/subcommand.h"
+#include "core/audit/calibrating.h"
 #include "core/base/text.h"
-#include "core/planning/calibrating.h"
+#include "core/store/store_summary.h"
 
 namespace mw::app {
 namespace {
@@ -33,15 +34,15 @@ int remove_calibration(const CommonOptions& common) {
   return 0;
 }
 
-planning::CalibrationResult fit(const CommonOptions& common, const CalibrateOptions& options) {
-  planning::CalibrationRequest request{.files = options.files,
-                                       .runs = options.runs,
-                                       .runs_folder = common.runs_folder,
-                                       .published = resources_folder() / "hardware" / "measurements.json",
-                                       .date = planning::today_utc()};
+audit::CalibrationResult fit(const CommonOptions& common, const CalibrateOptions& options) {
+  audit::CalibrationRequest request{.files = options.files,
+                                    .runs = options.runs,
+                                    .runs_folder = common.runs_folder,
+                                    .published = resources_folder() / "hardware" / "measurements.json",
+                                    .date = store::today_utc()};
   request.names = options.efficiencies;
   ProgressLine line;
-  return planning::calibrate(
+  return audit::calibrate(
       request, load_context(),
       [&](int done, int total) {
         line.update("hold-out  " + std::to_string(done) + " of " + std::to_string(total) + " parts");
@@ -49,17 +50,17 @@ planning::CalibrationResult fit(const CommonOptions& common, const CalibrateOpti
       common.stop);
 }
 
-void print_calibration(const CommonOptions& common, const planning::CalibrationResult& calibrated, bool accept,
+void print_calibration(const CommonOptions& common, const audit::CalibrationResult& calibrated, bool accept,
                        bool written) {
   const fs::path file = plan::user_calibration_file(user_hardware_folder());
   if (common.output == Output::json) {
-    Json out = planning::calibrated_json(calibrated);
+    Json out = audit::calibrated_json(calibrated);
     out["accepted"] = written;
     out["file"] = written ? Json(file.string()) : Json(nullptr);
     print_json(out);
     return;
   }
-  print_text("%s", planning::calibrated_text(calibrated).c_str());
+  print_text("%s", audit::calibrated_text(calibrated).c_str());
   if (written)
     print_text("\nwritten to %s; plans use it from now on\n", file.c_str());
   else if (calibrated.proposal)
@@ -91,7 +92,7 @@ int run_calibrate(const CommonOptions& common, const CalibrateOptions& options) 
     throw Error({.id = "USAGE",
                  .message = "--remove cannot be combined with measurements",
                  .fix = "give either --remove or measurements"});
-  const planning::CalibrationResult calibrated = fit(common, options);
+  const audit::CalibrationResult calibrated = fit(common, options);
   for (const Problem& problem : calibrated.problems) print_error("meshwright: %s\n", to_text(problem).c_str());
   // A file with bad rows is not accepted in part: a script would not notice which rows are missing.
   const bool written = options.accept && calibrated.proposal && calibrated.problems.empty();

@@ -6,7 +6,7 @@
 #include "app/output.h"
 #include "app/subcommand.h"
 #include "core/experiment/parameters.h"
-#include "core/planning/costing.h"
+#include "core/plan/cost/costing.h"
 #include "core/store/store.h"
 
 namespace mw::app {
@@ -17,17 +17,17 @@ struct CostOptions {
   std::string run, against_run;  // runs whose hours of training are used
 };
 
-std::optional<planning::TrainedFor> trained_for(const CommonOptions& common, const std::string& run) {
+std::optional<plan::TrainedFor> trained_for(const CommonOptions& common, const std::string& run) {
   if (run.empty()) return std::nullopt;
   const store::Store store(common.runs_folder);
   const auto row = store.find(run);
   if (!row) throw unknown_run(store.folder(), run, "a run id listed by `runs`");
-  return planning::TrainedFor{row->seconds / 3600, run};
+  return plan::TrainedFor{row->seconds / 3600, run};
 }
 
-planning::CostPlan cost_of(const experiment::Experiment& experiment, const plan::PlanContext& context,
-                           const std::optional<planning::TrainedFor>& measured) {
-  if (auto cost = planning::cost_plan(experiment, context, measured)) return *std::move(cost);
+plan::CostPlan cost_of(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                       const std::optional<plan::TrainedFor>& measured) {
+  if (auto cost = plan::cost_plan(experiment, context, measured)) return *std::move(cost);
   throw Error({.id = "COST",
                .message = "the experiment does not say what is served, or where",
                .place = "cost.requests_per_day",
@@ -52,8 +52,8 @@ void add_cost_options(CLI::App& command, CommonOptions& common, CostOptions& opt
 
 int run_cost(const CommonOptions& common, const CostOptions& options) {
   const plan::PlanContext context = load_context();
-  const planning::CostPlan cost = cost_of(load_experiment(common), context, trained_for(common, options.run));
-  std::optional<planning::CostPlan> other;
+  const plan::CostPlan cost = cost_of(load_experiment(common), context, trained_for(common, options.run));
+  std::optional<plan::CostPlan> other;
   if (!options.against.empty()) {
     experiment::Experiment experiment = experiment::Experiment::load(options.against);
     if (!experiment.has("cost.requests_per_day")) take_load(load_experiment(common), experiment);
@@ -61,13 +61,12 @@ int run_cost(const CommonOptions& common, const CostOptions& options) {
   }
   if (common.output == Output::json) {
     Json out = to_json(cost);
-    if (other)
-      out["against"] = {{"cost", to_json(*other)}, {"break_even", to_json(planning::break_even(cost, *other))}};
+    if (other) out["against"] = {{"cost", to_json(*other)}, {"break_even", to_json(plan::break_even(cost, *other))}};
     print_json(out);
     return 0;
   }
   print_text("%s", to_text(cost).c_str());
-  if (other) print_text("\n%s\n%s\n", to_text(*other).c_str(), planning::break_even_text(cost, *other).c_str());
+  if (other) print_text("\n%s\n%s\n", to_text(*other).c_str(), plan::break_even_text(cost, *other).c_str());
   return 0;
 }
 

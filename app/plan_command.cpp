@@ -5,7 +5,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
-#include "core/planning/planning.h"
+#include "core/plan/experiment/experiment_plan.h"
 
 namespace mw::app {
 namespace {
@@ -24,27 +24,26 @@ void add_plan_options(CLI::App& command, CommonOptions& common, PlanOptions& opt
 int run_plan(const CommonOptions& common, const PlanOptions& options) {
   experiment::Experiment experiment = load_experiment(common);
   const plan::PlanContext context = load_context();
-  std::optional<planning::CarriedAssumptions> carried;
+  std::optional<plan::CarriedAssumptions> carried;
   if (!options.target.empty() && options.target != experiment.value("target.id")) {
     const experiment::Experiment document = experiment;
-    planning::retarget(experiment, options.target, context);
-    carried = planning::carried_assumptions(document, experiment, context);
+    plan::retarget(experiment, options.target, context);
+    carried = plan::carried_assumptions(document, experiment, context);
   }
-  planning::ExperimentPlan planned =
-      planning::plan_experiment(experiment, context, planning::ReadData::yes, common.stop);
+  plan::ExperimentPlan planned = plan::plan_experiment(experiment, context, plan::ReadData::yes, common.stop);
   planned.carried = std::move(carried);
-  std::optional<planning::PlanComparison> against;
+  std::optional<plan::PlanComparison> against;
   if (!options.against.empty())
-    against = planning::against(planned, planning::plan_experiment(experiment::Experiment::load(options.against),
-                                                                   context, planning::ReadData::yes, common.stop));
+    against = plan::against(planned, plan::plan_experiment(experiment::Experiment::load(options.against), context,
+                                                           plan::ReadData::yes, common.stop));
   if (common.stop.stop_requested()) throw cancelled("the plan");  // not all of its fixes were looked for
   if (common.output == Output::json) {
-    Json out = planning::planned_json(planned);
-    if (against) out["against"] = planning::against_json(*against);
+    Json out = plan::planned_json(planned);
+    if (against) out["against"] = plan::against_json(*against);
     print_json(out);
   } else {
-    print_text("%s", planning::planned_text(planned).c_str());
-    if (against) print_text("%s", planning::against_text(*against).c_str());
+    print_text("%s", plan::planned_text(planned).c_str());
+    if (against) print_text("%s", plan::against_text(*against).c_str());
   }
   return 0;
 }

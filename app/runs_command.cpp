@@ -5,12 +5,12 @@
 #include "app/subcommand.h"
 #include "core/base/text.h"
 #include "core/data/dataset/row_cache.h"
-#include "core/planning/run_cost.h"
+#include "core/plan/cost/run_cost.h"
 
 namespace mw::app {
 namespace {
 
-Json run_json(const store::RunRow& run, const std::optional<planning::RunCost>& cost) {
+Json run_json(const store::RunRow& run, const std::optional<plan::RunCost>& cost) {
   const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); };
   return {{"id", run.id},
           {"name", run.name},
@@ -32,7 +32,7 @@ Json run_json(const store::RunRow& run, const std::optional<planning::RunCost>& 
           {"error", run.error}};
 }
 
-void print_runs(const std::vector<store::RunRow>& rows, const std::vector<std::optional<planning::RunCost>>& costs) {
+void print_runs(const std::vector<store::RunRow>& rows, const std::vector<std::optional<plan::RunCost>>& costs) {
   const auto print = [](const std::array<std::string, 10>& texts) {
     constexpr int kWidths[] = {-8, -9, -20, 11, 10, 10, 9, 10, 10, 0};
     std::vector<TableCell> cells;
@@ -57,8 +57,8 @@ int list_runs(const CommonOptions& common) {
   store.recover();
   const std::vector<store::RunRow> rows = store.list();
   const plan::PlanContext context = load_context();
-  std::vector<std::optional<planning::RunCost>> costs;
-  for (const store::RunRow& run : rows) costs.push_back(planning::run_cost(store, run, context));
+  std::vector<std::optional<plan::RunCost>> costs;
+  for (const store::RunRow& run : rows) costs.push_back(plan::run_cost(store, run, context));
   if (common.output == Output::json) {
     Json all = Json::array();
     for (size_t i = 0; i < rows.size(); ++i) all.push_back(run_json(rows[i], costs[i]));

@@ -7,7 +7,7 @@
 #include "app/output.h"
 #include "app/progress.h"
 #include "app/subcommand.h"
-#include "core/planning/search_experiment.h"
+#include "core/plan/experiment/search_experiment.h"
 
 namespace mw::app {
 namespace {
@@ -40,13 +40,13 @@ int run_search(const CommonOptions& common, const SearchOptions& options) {
   search.progress = [&](std::int64_t done, std::int64_t total) {
     line.update("search  " + std::to_string(100 * done / std::max<std::int64_t>(1, total)) + " %");
   };
-  const planning::ExperimentSearch found =
-      planning::search_experiment(experiment, options.targets, context, search, common.stop);
+  const plan::ExperimentSearch found =
+      plan::search_experiment(experiment, options.targets, context, search, common.stop);
   line.clear();
   if (common.output == Output::json)
-    print_json(planning::searched_json(found, options.top));
+    print_json(plan::searched_json(found, options.top));
   else
-    print_text("%s", planning::searched_text(found, options.top).c_str());
+    print_text("%s", plan::searched_text(found, options.top).c_str());
   return 0;
 }
 

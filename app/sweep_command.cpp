@@ -64,8 +64,8 @@ void print_sweep_summary(const views::SweepView& view) {
     if (view.slo.any()) print_text("%d tokens: %s\n", line.input_len, views::slo_text(c).c_str());
   }
   std::vector<std::pair<std::string, int>> counted;  // each text once, with its number of points
-  for (const serve::Finding& f : view.findings) {
-    if (f.verdict == serve::Verdict::fine) continue;
+  for (const audit::AuditFinding& f : view.findings) {
+    if (f.verdict == audit::Verdict::fine) continue;
     const std::string text = std::string(to_string(f.verdict)) + ": " + f.text;
     const auto same =
         std::find_if(counted.begin(), counted.end(), [&](const auto& entry) { return entry.first == text; });

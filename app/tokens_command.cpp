@@ -41,18 +41,17 @@ void add_tokens_options(CLI::App& command, CommonOptions& common, TokensOptions&
 RowReport report_of(const CommonOptions& common, const TokensOptions& options) {
   const experiment::Experiment experiment = load_experiment(common);
   const experiment::ExperimentConfig config = experiment.config();
-  const planning::DataIndexRequest request = planning::data_index_request(config);
-  if (request.source != planning::DataSource::rows)
+  const train::DataIndexRequest request = train::data_index_request(config);
+  if (request.source != train::DataSource::rows)
     throw Error({.id = "DATA",
                  .message = "the experiment has no data file",
                  .place = "data.path",
                  .expected = "a file of training rows"});
   const auto tokenizer = data::load_tokenizer(request.tokenizer);
-  std::vector<planning::DataRow> rows;
-  planning::index_data(request, tokenizer.get(), common.stop, {},
-                       [&](const planning::DataRow& row) { rows.push_back(row); });
+  std::vector<data::DataRow> rows;
+  train::index_data(request, tokenizer.get(), common.stop, {}, [&](const data::DataRow& row) { rows.push_back(row); });
   const auto found =
-      std::find_if(rows.begin(), rows.end(), [&](const planning::DataRow& r) { return r.row == options.row - 1; });
+      std::find_if(rows.begin(), rows.end(), [&](const data::DataRow& r) { return r.row == options.row - 1; });
   if (found == rows.end())
     throw Error({.id = "RANGE",
                  .message = "the data file has no such row",

@@ -8,11 +8,11 @@
 #include <cstring>
 #include <iostream>
 
+#include "core/audit/accuracy.h"
 #include "core/base/files.h"
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/calibration/intervals.h"
-#include "core/planning/accuracy.h"
-#include "core/planning/simulated_rows.h"
+#include "core/serve/simulation/simulated_rows.h"
 
 namespace mw {
 namespace {
@@ -87,12 +87,12 @@ void print_intervals(const plan::Calibration& calibration) {
 }
 
 // The errors of servers come from simulations, which read the calibration from a folder.
-planning::AccuracyReport accuracy_with(const plan::Calibration& calibration, const char* date) {
+audit::AccuracyReport accuracy_with(const plan::Calibration& calibration, const char* date) {
   const fs::path folder = fs::temp_directory_path() / ("mw_calibrate-" + std::to_string(getpid()));
   fs::create_directories(folder);
   write_file_atomically(folder / "calibration.json", to_json(calibration).dump());
   const plan::PlanContext context = plan::PlanContext::load(fs::path(MW_RESOURCES) / "hardware", folder);
-  planning::AccuracyReport report = planning::accuracy({.resources = MW_RESOURCES, .date = date}, context);
+  audit::AccuracyReport report = audit::accuracy({.resources = MW_RESOURCES, .date = date}, context);
   fs::remove_all(folder);
   return report;
 }
@@ -102,7 +102,7 @@ int run(int argc, char** argv) {
   const plan::PlanContext context = plan::PlanContext::load(folder);
   const plan::Measurements measured = plan::read_measurements(folder / "measurements.json", context.catalogue);
   plan::Calibration calibration{
-      .basis = {}, .factors = plan::with_means(plan::fit_factors(measured.rows, planning::simulated_fit_options()))};
+      .basis = {}, .factors = plan::with_means(plan::fit_factors(measured.rows, serve::simulated_fit_options()))};
   const std::vector<plan::Comparison> before = plan::predict_all(measured.rows, {});
   const std::vector<plan::Comparison> after = plan::predict_all(measured.rows, calibration);
   const Errors errors = summarise(measured.rows, before, after);
@@ -122,10 +122,10 @@ int run(int argc, char** argv) {
   for (const auto& left : measured.left_out) std::printf("left out: %s: %s\n", left.row.c_str(), left.why.c_str());
   if (argc == 3 && std::strcmp(argv[1], "--write") == 0) {
     calibration.basis = {argv[2], "resources/hardware/measurements.json"};
-    const planning::AccuracyReport report = accuracy_with(calibration, argv[2]);
-    plan::calibrate_intervals(calibration, planning::errors_for_intervals(report.rows));
+    const audit::AccuracyReport report = accuracy_with(calibration, argv[2]);
+    plan::calibrate_intervals(calibration, audit::errors_for_intervals(report.rows));
     print_intervals(calibration);
-    std::printf("\n%s", planning::totals_text(report).c_str());
+    std::printf("\n%s", audit::totals_text(report).c_str());
     write_calibration(folder / "calibration.json", calibration, errors);
   }
   return 0;

@@ -4,10 +4,10 @@
 
 #include "core/experiment/experiment.h"
 #include "core/plan/calibration/plan_context.h"
+#include "core/plan/document/plan_request.h"
+#include "core/plan/experiment/experiment_plan.h"
 #include "core/plan/time/predict.h"
 #include "core/plan/time/serve_step.h"
-#include "core/planning/plan_request.h"
-#include "core/planning/planning.h"
 
 namespace mw::plan {
 namespace {
@@ -26,11 +26,11 @@ Request training(const char* target, int fsdp, int tp) {
   e.set_value("target.id", target);
   e.set_value("mesh.fsdp", fsdp);
   e.set_value("mesh.tp", tp);
-  return planning::plan_request(e, context());
+  return plan::plan_request(e, context());
 }
 
 Request serving() {
-  return planning::plan_request(example("paper-serve-v6e-8.json"), context());
+  return plan::plan_request(example("paper-serve-v6e-8.json"), context());
 }
 
 // From a document to its plan, as after a keystroke; the context stays.
@@ -40,7 +40,7 @@ void PlanOfADocument(benchmark::State& state) {
   for (auto _ : state) {
     experiment::Experiment edited = e;
     edited.set_value("train.learning_rate", rate += 1e-9);
-    benchmark::DoNotOptimize(planning::plan_experiment(edited, context()));
+    benchmark::DoNotOptimize(plan::plan_experiment(edited, context()));
   }
 }
 BENCHMARK(PlanOfADocument)->Unit(benchmark::kMicrosecond);

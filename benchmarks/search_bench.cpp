@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "core/planning/planning.h"
-#include "core/planning/search_experiment.h"
+#include "core/plan/experiment/experiment_plan.h"
+#include "core/plan/experiment/search_experiment.h"
 
 namespace {
 
@@ -23,12 +23,12 @@ experiment::Experiment paper() {
 // Reads, plans and checks a document, including the search for changes that make it fit.
 void diagnostics_of_the_paper(benchmark::State& state) {
   const experiment::Experiment experiment = paper();
-  for (auto _ : state) benchmark::DoNotOptimize(planning::diagnostics(experiment, context()));
+  for (auto _ : state) benchmark::DoNotOptimize(plan::diagnostics(experiment, context()));
 }
 BENCHMARK(diagnostics_of_the_paper)->Unit(benchmark::kMillisecond);
 
 void search(benchmark::State& state, const char* target, std::int64_t rows) {
-  plan::Request request = planning::plan_request(paper(), context());
+  plan::Request request = plan::plan_request(paper(), context());
   request.target = context().catalogue.target(target);
   request.train.batch = rows;
   request.train.accumulation = 1;
@@ -42,7 +42,7 @@ void search(benchmark::State& state, const char* target, std::int64_t rows) {
 void search_settings(benchmark::State& state) {
   std::vector<plan::Request> requests;
   for (const char* target : {"v5p-8", "v5p-64", "v5p-256", "v6e-8", "v6e-64", "v5e-256"}) {
-    requests.push_back(planning::plan_request(paper(), context()));
+    requests.push_back(plan::plan_request(paper(), context()));
     requests.back().target = context().catalogue.target(target);
     requests.back().train.batch = 2048;
     requests.back().train.accumulation = 1;
@@ -62,7 +62,7 @@ BENCHMARK(search_settings)->Unit(benchmark::kMillisecond)->UseRealTime();
 void search_work(benchmark::State& state, plan::Work work, std::vector<std::string> axes) {
   std::vector<plan::Request> requests;
   for (const char* target : {"v5p-8", "v5p-64", "v5p-256", "v6e-8", "v6e-64", "v5e-256"}) {
-    plan::Request r = planning::plan_request(paper(), context());
+    plan::Request r = plan::plan_request(paper(), context());
     r.target = context().catalogue.target(target);
     r.work = work;
     plan::set_stack(r, plan::default_stack(hardware::Vendor::tpu, work));

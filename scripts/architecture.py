@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "core" / "architecture.svg"
 BOX_HEIGHT, ROW, GAP, MARGIN, CHARACTER = 26, 62, 14, 16, 6.6
 COLOURS = {"base": "#e8e8e8", "model": "#e8e8e8", "hardware": "#e8e8e8", "data": "#dff0d8", "formats": "#dff0d8",
-           "mesh": "#d9edf7", "lint": "#d9edf7", "designer": "#d9edf7", "plan": "#fcf8e3", "planning": "#fcf8e3",
+           "mesh": "#d9edf7", "lint": "#d9edf7", "designer": "#d9edf7", "plan": "#fcf8e3", "audit": "#fcf8e3",
            "engine": "#f2dede", "train": "#f2dede", "serve": "#efe0f5"}
 
 

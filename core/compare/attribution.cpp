@@ -8,7 +8,7 @@
 #include "core/compare/comparison_parts.h"
 #include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
-#include "core/planning/plan_request.h"
+#include "core/plan/document/plan_request.h"
 
 namespace mw::compare {
 namespace {
@@ -103,7 +103,7 @@ class Estimator {
     if (stop_.stop_requested()) throw cancelled("the estimate");
     if (serving())
       return value_of(simulated_point(e, *input_.load, context_, Queueing::as_offered, stop_), input_.metric);
-    plan::Request request = planning::plan_request(e, context_);
+    plan::Request request = plan::plan_request(e, context_);
     if (const double mean = input_.row_tokens[column]; std::isfinite(mean) && request.lengths.histogram.empty()) {
       request.lengths.max_len = std::clamp(static_cast<int>(std::lround(mean)), 1, request.lengths.max_len);
       request.lengths.mean = 0;  // every row as long as the measured mean

@@ -14,25 +14,25 @@ namespace {
 
 double last_of(const views::RunView& run, const std::string& name) {
   const views::MetricSeries* series = run.metric(name);
-  return series && !series->raw.empty() ? series->raw.back().y : serve::TrainingClaim::kNot;
+  return series && !series->raw.empty() ? series->raw.back().y : audit::TrainingClaim::kNot;
 }
 
 double median_of(const views::RunView& run, const std::string& name) {
   const views::MetricSeries* series = run.metric(name);
   return series ? formats::percentile_of({series->raw.y().begin(), series->raw.y().end()}, 50)
-                : serve::TrainingClaim::kNot;
+                : audit::TrainingClaim::kNot;
 }
 
 double first_known(std::initializer_list<double> values) {
   for (const double value : values)
     if (!std::isnan(value)) return value;
-  return serve::TrainingClaim::kNot;
+  return audit::TrainingClaim::kNot;
 }
 
 double peak_of(const views::RunView& run) {
   double most = run.finished() ? static_cast<double>(run.finished()->peak.value) : 0;
   for (const auto& [device, timeline] : run.memory()) most = std::max(most, static_cast<double>(timeline.peak.value));
-  return most > 0 ? most : serve::TrainingClaim::kNot;
+  return most > 0 ? most : audit::TrainingClaim::kNot;
 }
 
 Json number_or_null(double value) {
@@ -41,7 +41,7 @@ Json number_or_null(double value) {
 
 }  // namespace
 
-serve::TrainingClaim training_claim(const ComparedRun& run) {
+audit::TrainingClaim training_claim(const ComparedRun& run) {
   return training_claim({.name = run.name,
                          .id = run.id,
                          .experiment = run.experiment,
@@ -49,8 +49,8 @@ serve::TrainingClaim training_claim(const ComparedRun& run) {
                          .has_all_settings = run.has_all_settings});
 }
 
-serve::TrainingClaim training_claim(const TrainingRecord& run) {
-  serve::TrainingClaim claim{.name = run.name, .source = run.id};
+audit::TrainingClaim training_claim(const TrainingRecord& run) {
+  audit::TrainingClaim claim{.name = run.name, .source = run.id};
   const experiment::ExperimentConfig config = run.experiment.valid_values();
   claim.model = config.model.id;
   const auto stated = [&](const char* key) { return run.experiment.has(key); };
@@ -73,15 +73,15 @@ serve::TrainingClaim training_claim(const TrainingRecord& run) {
   return claim;
 }
 
-serve::TrainingAudit audit_known(const serve::TrainingClaim& claim, const plan::PlanContext& context) {
+audit::TrainingAudit audit_known(const audit::TrainingClaim& claim, const plan::PlanContext& context) {
   if (!claim.model.empty() && !claim.target.empty() && claim.target != "cpu") try {
-      return serve::audit(claim, {.model = model::catalogue_config(claim.model),
+      return audit::audit(claim, {.model = model::catalogue_config(claim.model),
                                   .target = context.catalogue.target(claim.target),
                                   .weight_bytes = 2,
                                   .kv_bytes = 2});
     } catch (const Error&) {  // the catalogue does not have the model or chip
     }
-  return serve::audit(claim);
+  return audit::audit(claim);
 }
 
 void add_audit(ComparedRun& run, const plan::PlanContext& context) {
@@ -103,19 +103,19 @@ ComparedRun compared_log(const std::filesystem::path& file) {
   return out;
 }
 
-serve::Verdict worst(const serve::TrainingAudit& audit) {
-  serve::Verdict worst = serve::Verdict::fine;
-  for (const serve::Finding& f : audit.findings) worst = std::max(worst, f.verdict);
+audit::Verdict worst(const audit::TrainingAudit& audit) {
+  audit::Verdict worst = audit::Verdict::fine;
+  for (const audit::AuditFinding& f : audit.findings) worst = std::max(worst, f.verdict);
   return worst;
 }
 
-Json to_json(const serve::TrainingClaim& claim, const serve::TrainingAudit& audit) {
+Json to_json(const audit::TrainingClaim& claim, const audit::TrainingAudit& audit) {
   Json mfu = Json::array(), findings = Json::array();
-  for (const serve::MfuFormula& f : audit.mfu) mfu.push_back({{"formula", f.name}, {"share", number_or_null(f.share)}});
-  for (const serve::Finding& f : audit.findings)
+  for (const audit::MfuFormula& f : audit.mfu) mfu.push_back({{"formula", f.name}, {"share", number_or_null(f.share)}});
+  for (const audit::AuditFinding& f : audit.findings)
     findings.push_back({{"rule", f.rule},
                         {"metric", f.metric},
-                        {"unit", serve::unit_of(f.metric)},
+                        {"unit", audit::unit_of(f.metric)},
                         {"value", number_or_null(f.value)},
                         {"floor", number_or_null(f.floor)},
                         {"verdict", to_string(f.verdict)},
@@ -130,12 +130,12 @@ Json to_json(const serve::TrainingClaim& claim, const serve::TrainingAudit& audi
           {"findings", std::move(findings)}};
 }
 
-std::string to_text(const serve::TrainingAudit& audit) {
+std::string to_text(const audit::TrainingAudit& audit) {
   std::string out;
-  for (const serve::MfuFormula& f : audit.mfu)
+  for (const audit::MfuFormula& f : audit.mfu)
     out += "  MFU " + number_text(f.share * 100, 3) + " %  " + f.name +
            (f.name == audit.claimed_formula ? "  (the claimed one)" : "") + "\n";
-  for (const serve::Finding& f : audit.findings) {
+  for (const audit::AuditFinding& f : audit.findings) {
     out += "  " + std::string(to_string(f.verdict)) + "  " + f.rule + ": " + f.text + "\n";
     if (!f.formula.empty()) out += "      " + f.formula + "\n";
   }

@@ -64,7 +64,7 @@ struct HeatMap {
     double value = formats::kUnknown;
     double change = formats::kUnknown;  // relative to the baseline's cell: -0.96
     std::string mark{};                 // audit finding
-    serve::Verdict verdict = serve::Verdict::fine;
+    audit::Verdict verdict = audit::Verdict::fine;
   };
   std::vector<Cell> cells{};  // row by row
   const Cell& at(size_t row, size_t column) const { return cells[row * loads.size() + column]; }

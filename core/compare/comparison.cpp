@@ -12,7 +12,7 @@
 #include "core/compare/comparison_parts.h"
 #include "core/formats/results/bench_import.h"
 #include "core/model/catalogue.h"
-#include "core/planning/planning.h"
+#include "core/plan/experiment/experiment_plan.h"
 #include "core/store/run_settings.h"
 
 namespace mw::compare {
@@ -53,15 +53,15 @@ double bytes_of(const formats::BenchSet& set, const char* condition) {
 
 }  // namespace
 
-std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const plan::PlanContext& context) {
+std::vector<audit::AuditFinding> audit_known(const formats::BenchSet& set, const plan::PlanContext& context) {
   if (!set.model.empty() && !set.target.empty() && set.target != "cpu") try {
-      return serve::audit(set, {.model = model::catalogue_config(set.model),
+      return audit::audit(set, {.model = model::catalogue_config(set.model),
                                 .target = context.catalogue.target(set.target),
                                 .weight_bytes = bytes_of(set, "weight_dtype"),
                                 .kv_bytes = bytes_of(set, "kv_dtype")});
     } catch (const Error&) {  // the catalogue does not have the model or chip
     }
-  return serve::audit(set);
+  return audit::audit(set);
 }
 
 ComparedRun compared_plan(const experiment::Experiment& experiment, const plan::PlanContext& context) {
@@ -71,7 +71,7 @@ ComparedRun compared_plan(const experiment::Experiment& experiment, const plan::
                  .found = "kind " + std::string(to_string(experiment.valid_values().kind)),
                  .expected = "a training",
                  .fix = "run it, and compare the run"});
-  const planning::ExperimentPlan p = planning::plan_experiment(experiment, context);
+  const plan::ExperimentPlan p = plan::plan_experiment(experiment, context);
   ComparedRun out{.name = experiment.config().name,
                   .provenance = formats::Provenance::predicted,
                   .experiment = experiment,

@@ -28,10 +28,10 @@ struct ComparedRun {  // one column
   std::optional<views::SweepView> sweep{};  // set for a sweep
   std::optional<views::RunView> training{};
   bool has_all_settings = true;  // false for an import whose document contains only some of its settings
-  std::vector<serve::Finding> training_findings{};  // audit of `training`
-  std::optional<PlannedRun> planned{};              // set for the plan of an experiment
-  std::filesystem::path file{};                     // of a set; empty: a run
-  Json explained{};                                 // of a replay: read by replay_rows(); null: none
+  std::vector<audit::AuditFinding> training_findings{};  // audit of `training`
+  std::optional<PlannedRun> planned{};                   // set for the plan of an experiment
+  std::filesystem::path file{};                          // of a set; empty: a run
+  Json explained{};                                      // of a replay: read by replay_rows(); null: none
   std::optional<double> train_usd{};  // cost of training the served model; a set may contain it, too (train_usd)
 };
 ComparedRun compared(formats::BenchSet set);  // a set of a file or a shipped set
@@ -47,7 +47,7 @@ ComparedRun compared_plan(const experiment::Experiment& experiment, const plan::
 // Returns one column per set in the file, or compared_plan() of an experiment. Throws BENCH or BENCH-KIND.
 std::vector<ComparedRun> compared_files(const std::filesystem::path& file, const plan::PlanContext& context);
 // Audits a set, including physical lower bounds if the catalogue has its model and target.
-std::vector<serve::Finding> audit_known(const formats::BenchSet& set, const plan::PlanContext& context);
+std::vector<audit::AuditFinding> audit_known(const formats::BenchSet& set, const plan::PlanContext& context);
 // Reads a run of the store with all its events; throws RUN-UNKNOWN.
 ComparedRun compared(const store::Store& store, const store::RunId& run);
 

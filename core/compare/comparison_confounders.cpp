@@ -122,9 +122,9 @@ class Confounders {
     for (size_t c = 0; c < runs_.size(); ++c) {
       const BenchSet& set = runs_[c].sweep->set;
       const std::string cache = set.condition("prefix_cache"), prompts = set.condition("prompts");
-      const bool has_signs =
-          std::any_of(runs_[c].sweep->findings.begin(), runs_[c].sweep->findings.end(),
-                      [](const serve::Finding& f) { return f.rule == "PREFIX-CACHE" || f.rule == "FLOOR-PREFILL"; });
+      const bool has_signs = std::any_of(
+          runs_[c].sweep->findings.begin(), runs_[c].sweep->findings.end(),
+          [](const audit::AuditFinding& f) { return f.rule == "PREFIX-CACHE" || f.rule == "FLOOR-PREFILL"; });
       if (cache == "off" || !((cache == "on" && prompts != "salted") || (cache.empty() && has_signs))) continue;
       confound(out_, "prefix_cache",
                called(out_, c) + (cache.empty() ? ": the prefix cache is not recorded, but TTFT suggests that it is on"
@@ -159,29 +159,29 @@ class Confounders {
   void report_findings() {
     struct Kind {
       const char *key, *text;
-      std::function<bool(const serve::Finding&)> is;
+      std::function<bool(const audit::AuditFinding&)> is;
     };
     static const std::vector<Kind> kinds{
         {"floor", "faster than the peak rates of the hardware allow",
-         [](const serve::Finding& f) {
-           return f.verdict == serve::Verdict::impossible && f.rule != "UNITS" && f.rule != "CONTEXT";
+         [](const audit::AuditFinding& f) {
+           return f.verdict == audit::Verdict::impossible && f.rule != "UNITS" && f.rule != "CONTEXT";
          }},
         {"units", "with contradictory numbers",
-         [](const serve::Finding& f) { return f.rule == "UNITS" || f.rule == "CONTEXT"; }},
+         [](const audit::AuditFinding& f) { return f.rule == "UNITS" || f.rule == "CONTEXT"; }},
         {"client_limited", "limited by the client, not by the server",
-         [](const serve::Finding& f) { return f.rule == "LITTLE"; }},
+         [](const audit::AuditFinding& f) { return f.rule == "LITTLE"; }},
         {"saturation", "with an overloaded server, so that TTFT depends on the length of the run",
-         [](const serve::Finding& f) { return f.rule == "SATURATED"; }},
-        {"failed", "with failed requests", [](const serve::Finding& f) { return f.rule == "FAILED"; }},
+         [](const audit::AuditFinding& f) { return f.rule == "SATURATED"; }},
+        {"failed", "with failed requests", [](const audit::AuditFinding& f) { return f.rule == "FAILED"; }},
         {"lengths", "whose lengths differ from the requested ones",
-         [](const serve::Finding& f) { return f.rule == "LENGTHS"; }},
-        {"omission", "whose client delayed requests", [](const serve::Finding& f) { return f.rule == "LOOP"; }}};
+         [](const audit::AuditFinding& f) { return f.rule == "LENGTHS"; }},
+        {"omission", "whose client delayed requests", [](const audit::AuditFinding& f) { return f.rule == "LOOP"; }}};
     for (const Kind& kind : kinds) {
       size_t points = 0, hit_columns = 0;
       std::string where;
       for (size_t c = 0; c < runs_.size(); ++c) {
         std::set<size_t> hit;
-        for (const serve::Finding& f : runs_[c].sweep->findings)
+        for (const audit::AuditFinding& f : runs_[c].sweep->findings)
           if (kind.is(f)) hit.insert(f.point);
         if (hit.empty()) continue;
         points += hit.size(), ++hit_columns;

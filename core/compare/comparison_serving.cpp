@@ -7,7 +7,7 @@
 
 #include "core/base/units.h"
 #include "core/compare/comparison_parts.h"
-#include "core/plan/time/tco.h"
+#include "core/plan/cost/tco.h"
 #include "core/views/sweep_charts.h"
 
 namespace mw::compare::comparing {
@@ -135,8 +135,8 @@ bool is_redundant_mean(const Metric& m, const Comparison& out, const std::string
 
 void add_marks(std::string& text, const ComparedRun& run, const std::vector<size_t>& points,
                const std::string& metric) {
-  for (const serve::Finding& f : run.sweep->findings) {
-    if (f.metric != metric || f.verdict == serve::Verdict::fine ||
+  for (const audit::AuditFinding& f : run.sweep->findings) {
+    if (f.metric != metric || f.verdict == audit::Verdict::fine ||
         std::find(points.begin(), points.end(), f.point) == points.end())
       continue;
     const std::string one = (f.rule == "TOO-FEW" ? "few requests" : std::string(to_string(f.verdict))) + ": " + f.text;

@@ -117,7 +117,7 @@ void mark_findings(const Runs& runs, const std::string& key, ComparisonRow& row)
       {"peak_mib", "peak_bytes"},        {"usd", "usd"}};
   for (const auto& [row_key, metric] : kMetrics)
     for (size_t c = 0; key == row_key && c < runs.size(); ++c)
-      for (const serve::Finding& finding : runs[c].training_findings)
+      for (const audit::AuditFinding& finding : runs[c].training_findings)
         if (finding.metric == metric && row.marks[c].empty())
           row.marks[c] = std::string(to_string(finding.verdict)) + ": " + finding.text;
 }

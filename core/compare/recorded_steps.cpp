@@ -7,7 +7,7 @@
 #include "core/base/units.h"
 #include "core/experiment/bind.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/planning/engine_server.h"
+#include "core/plan/document/engine_server.h"
 #include "core/serve/load/simulated_backend.h"
 
 namespace mw::compare {
@@ -33,7 +33,7 @@ std::optional<RecordedSteps> RecordedSteps::of(const Recording& recording, const
   if (steps.size() < 2 * serve::MeasuredStepModel::kTerms || !same_engine(recording.server.valid_values(), serving))
     return std::nullopt;
   const model::Config config = formats::read_config(serving.model.path);
-  RecordedSteps out(steps, config, planning::engine_server(serving, config));
+  RecordedSteps out(steps, config, plan::engine_server(serving, config));
   for (const serve::TimedStep& s : steps) out.seconds_ += s.count * s.seconds, out.steps_ += s.count;
   return out;
 }

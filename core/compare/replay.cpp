@@ -9,8 +9,8 @@
 #include "core/import/import_results.h"
 #include "core/jobs/sweep_backends.h"
 #include "core/jobs/sweep_run.h"
-#include "core/planning/diagnostics.h"
-#include "core/planning/plan_request.h"
+#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/document/plan_request.h"
 #include "core/serve/load/sweep_settings.h"
 
 namespace mw::compare {
@@ -117,7 +117,7 @@ experiment::Experiment counterfactual(experiment::Experiment e,
                                       const plan::PlanContext& context) {
   for (const auto& [key, value] : changes)
     if (key == "target.id")
-      planning::retarget(e, value, context);
+      plan::retarget(e, value, context);
     else
       e.set(key, value);
   return e;
@@ -145,8 +145,8 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
   formats::BenchSet out = described_server(recording, e, context);
   auto from_steps = RecordedSteps::of(recording, e);
   if (from_steps) {  // make_backend() refuses the others
-    const plan::Request request = planning::plan_request(e, context);
-    planning::require_runnable(e, context, request, plan::predict(request));
+    const plan::Request request = plan::plan_request(e, context);
+    lint::require_runnable(e, context, request, plan::predict(request));
   }
   jobs::BackendParts parts = from_steps ? from_steps->parts() : jobs::make_backend(e, context, [](auto) {});
   for (const auto& [key, value] : parts.conditions) out.conditions[key] = value;

@@ -10,13 +10,13 @@
 
 #include "core/compare/recording.h"
 #include "core/plan/calibration/plan_context.h"
-#include "core/planning/simulated_point.h"
+#include "core/serve/simulation/simulated_point.h"
 
 namespace mw::compare {
 
-using planning::LoadPoint;
-using planning::Queueing;
-using planning::simulated_point;
+using serve::LoadPoint;
+using serve::Queueing;
+using serve::simulated_point;
 
 // Applies changes to the document. A change of target.id also replaces a mesh and stack that do not fit the new target,
 // so a change of the mesh must follow it.

@@ -8,8 +8,8 @@
 #include "core/base/units.h"
 #include "core/compare/comparison_parts.h"
 #include "core/experiment/bind.h"
+#include "core/plan/document/plan_request.h"
 #include "core/plan/time/predict.h"
-#include "core/planning/plan_request.h"
 
 namespace mw::compare {
 namespace {
@@ -139,7 +139,7 @@ Residuals of_training(const ComparedRun& run, const plan::PlanContext& context) 
   Residuals out;
   if (run.training->kind() == "size")
     throw refused(run, "a size run has no plan of a training step", "choose a training run or a sweep");
-  plan::Request request = planning::plan_request(run.experiment, context);
+  plan::Request request = plan::plan_request(run.experiment, context);
   const double step_tokens = tokens_of_step(*run.training);
   const double rows = static_cast<double>(request.train.batch * request.train.accumulation);
   if (std::isfinite(step_tokens) && request.lengths.histogram.empty()) {

@@ -8,7 +8,7 @@
 #include "core/engine/kernels/kernel_choice.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/model/catalogue.h"
-#include "core/planning/calibrating.h"
+#include "core/store/store_summary.h"
 
 namespace mw::jobs {
 namespace {
@@ -51,7 +51,7 @@ std::optional<plan::MachineRates> machine_rates(const MachineBenchmarkRequest& r
                            .instructions = std::string(to_string(engine::usable_cpu())),
                            .model = request.config.id,
                            .threads = benchmark.threads,
-                           .date = planning::today_utc(),
+                           .date = store::today_utc(),
                            .source = run,
                            .f32_flops = benchmark.peak.f32_flops,
                            .bf16_flops = benchmark.peak.bf16_flops,

@@ -14,10 +14,10 @@
 #include "core/jobs/size_run.h"
 #include "core/jobs/training_curves.h"
 #include "core/mesh/layout/unused_axes.h"
+#include "core/plan/document/engine_request.h"
+#include "core/plan/experiment/experiment_plan.h"
+#include "core/plan/experiment/predict_sizes.h"
 #include "core/plan/memory/engine_memory.h"
-#include "core/planning/engine_request.h"
-#include "core/planning/planning.h"
-#include "core/planning/predict_sizes.h"
 #include "core/serve/load/sweep_settings.h"
 #include "core/store/sweep_points.h"
 #include "core/train/checkpoint.h"
@@ -81,7 +81,7 @@ void check(const Record& record) {
   switch (config.kind) {
     case experiment::Kind::size:
       if (are_sizes_predicted(config)) {
-        planning::predicted_sizes(record.experiment, *record.context());
+        plan::predicted_sizes(record.experiment, *record.context());
         break;
       }
       sizing_settings(config);
@@ -212,9 +212,9 @@ event::Finished run_training(Record& record, Json info, const EventSink& sink, s
                               .info = std::move(info),
                               .predict = {}};
   request.predict = [&](const train::DataFacts& facts) {
-    plan::Request planned = planning::engine_request(request.settings, facts.config);
-    planning::set_rows(facts, "its data", planned);
-    return planning::memory_json(plan::engine_memory(planned));
+    plan::Request planned = plan::engine_request(request.settings, facts.config);
+    plan::set_rows(facts, "its data", planned);
+    return plan::memory_json(plan::engine_memory(planned));
   };
   for (const Problem& p : mesh::find_unused_axes(request.settings.model.mesh, request.settings.model.rules))
     sink({0, event::Log{to_string(p.severity), to_text(p)}});

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/planning/memory_fixes.h"
+#include "core/lint/fixes/memory_fixes.h"
 
 namespace mw::jobs {
 namespace {
@@ -23,10 +23,10 @@ MemoryReport report_of(const engine::OutOfMemory& failure, const experiment::Exp
                        {"buffers", m.largest[i].buffers}});
   Problem problem = failure.problem();
   std::string smallest;
-  for (const planning::MemoryFix& fix : planning::memory_fixes(experiment, context, std::move(stop))) {
+  for (const lint::MemoryFix& fix : lint::memory_fixes(experiment, context, std::move(stop))) {
     Json edits = Json::object();
     for (const auto& [key, value] : fix.edits) edits[key] = value;
-    const lint::Fix offered = planning::fix_of(fix);
+    const lint::Fix offered = lint::fix_of(fix);
     fixes.push_back({{"edits", std::move(edits)},
                      {"label", offered.label},
                      {"cost", offered.cost},
@@ -48,11 +48,11 @@ MemoryReport report_of(const engine::OutOfMemory& failure, const experiment::Exp
              {"fixes", std::move(fixes)}}}}};
 }
 
-std::optional<planning::Diagnostic> memory_diagnostic(const event::Finished& finished) {
+std::optional<lint::Diagnostic> memory_diagnostic(const event::Finished& finished) {
   const Json* report = finished.summary.is_object() ? find_member(finished.summary, "out_of_memory") : nullptr;
   const Json* fixes = report && report->is_object() ? find_member(*report, "fixes") : nullptr;
   if (!fixes || !fixes->is_array()) return std::nullopt;
-  planning::Diagnostic out{.problem = {.id = "MEMORY", .message = finished.error}, .why = {}, .evidence = {}};
+  lint::Diagnostic out{.problem = {.id = "MEMORY", .message = finished.error}, .why = {}, .evidence = {}};
   const auto text = [](const Json& fix, const char* key) {
     const Json* value = fix.is_object() ? find_member(fix, key) : nullptr;
     return value && value->is_string() ? value->get<std::string>() : std::string();

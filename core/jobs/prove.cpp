@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "core/jobs/out_of_memory.h"
+#include "core/plan/document/engine_request.h"
 #include "core/plan/memory/engine_memory.h"
-#include "core/planning/engine_request.h"
 #include "core/train/run_settings.h"
 
 namespace mw::jobs {
@@ -15,8 +15,8 @@ namespace {
 constexpr double kMemoryShare = 0.02;
 
 std::vector<MemoryComparison> compare_memory(const train::Settings& settings, const train::MeshProof& proof) {
-  plan::Request request = planning::engine_request(settings, proof.facts.config);
-  planning::set_rows(proof.facts, "its steps", request);
+  plan::Request request = plan::engine_request(settings, proof.facts.config);
+  plan::set_rows(proof.facts, "its steps", request);
   const plan::DeviceMemory predicted = plan::engine_memory(request);
   std::vector<MemoryComparison> all;
   for (size_t d = 0; d < proof.memory.size(); ++d)

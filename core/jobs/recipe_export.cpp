@@ -9,11 +9,11 @@
 #include "core/experiment/hub_dataset.h"
 #include "core/experiment/parameters.h"
 #include "core/formats/huggingface/hf_weights.h"
+#include "core/lint/fixes/diagnostics.h"
 #include "core/mesh/layout/network_split.h"
-#include "core/planning/diagnostics.h"
-#include "core/planning/epoch_rows.h"
-#include "core/planning/plan_request.h"
-#include "core/planning/planning.h"
+#include "core/plan/document/epoch_rows.h"
+#include "core/plan/document/plan_request.h"
+#include "core/plan/experiment/experiment_plan.h"
 #include "core/recipes/settings.h"
 #include "core/train/evaluate.h"
 #include "core/train/run_settings.h"
@@ -43,7 +43,7 @@ Json values_in_force(const experiment::Experiment& e, const std::vector<std::str
 void set_steps(const experiment::ExperimentConfig& config, const std::optional<train::Settings>& settled,
                recipes::RecipeInput& s) {
   if (config.train.epochs <= 0) return;
-  const auto steps = settled ? std::optional<long long>(settled->rate.steps) : planning::training_steps(config);
+  const auto steps = settled ? std::optional<long long>(settled->rate.steps) : plan::training_steps(config);
   s.values["train"]["steps"] = steps.value_or(1);
   if (!steps && !s.source)
     s.remarks.push_back(
@@ -145,7 +145,7 @@ bool repaired(const recipes::RecipeInput& s, const std::string& rule) {
 // the charts of a recorded run show it. Empty if the target is this machine or no plan is possible.
 Json predicted_memory(const experiment::Experiment& e, const plan::PlanContext& context) try {
   if (e.valid_values().target.id == "cpu") return Json::object();
-  const Json planned = planning::planned_json(planning::plan_experiment(e, context));
+  const Json planned = plan::planned_json(plan::plan_experiment(e, context));
   Json fullest = Json::object(), devices = Json::array();
   for (const Json& device : planned.at("devices")) {
     devices.push_back(device.at("memory"));
@@ -235,7 +235,7 @@ experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experi
 
 // How the plan's mesh lies on several slices; empty on one, and if it cannot be laid out.
 std::vector<mesh::MeshAxis> axes_over_slices(const experiment::Experiment& made, const plan::PlanContext& context) try {
-  const plan::Request r = planning::plan_request(made, context);
+  const plan::Request r = plan::plan_request(made, context);
   if (r.target.slices == 1) return {};
   return mesh::network_split(mesh::lay_out(r.mesh, r.target, r.places));
 } catch (const Error&) {
@@ -273,12 +273,12 @@ recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& exper
     add_rows(config, s, std::move(stop), progress);
   }
   const experiment::Experiment made = as_recipe(kind, experiment, templates);
-  if (s.mesh.axes.empty() && config.target.id != "cpu") s.mesh = planning::planned_mesh(made, context);
+  if (s.mesh.axes.empty() && config.target.id != "cpu") s.mesh = plan::planned_mesh(made, context);
   if (recipes::is_training(kind)) {
     s.predicted = predicted_memory(made, context);
     s.slices = axes_over_slices(made, context);
   }
-  for (const planning::Diagnostic& d : planning::diagnose(made, context).beyond_the_document())
+  for (const lint::Diagnostic& d : lint::diagnose(made, context).beyond_the_document())
     if (d.problem.severity != Severity::info && !repaired(s, d.problem.id))
       s.remarks.push_back(d.problem.id + ": " + to_text(d.problem));
   return s;

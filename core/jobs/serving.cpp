@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/jobs/serving.h"
 
-#include "core/planning/engine_server.h"
+#include "core/plan/document/engine_server.h"
 #include "core/train/run_settings.h"
 #include "core/train/trained_template.h"
 
@@ -55,7 +55,7 @@ ServedModel load_served(const experiment::Experiment& e, const train::Progress& 
   model.mesh = {};
   model.use = engine::NetworkUse::inference;
   ServedModel out{.model = {},
-                  .settings = planning::server_settings(config.serve, formats::read_config(model.path)),
+                  .settings = plan::server_settings(config.serve, formats::read_config(model.path)),
                   .name = served_name(config.model)};
   model.context = out.settings.max_model_len;
   out.adapters = read_adapters(config, out.name);
@@ -64,9 +64,9 @@ ServedModel load_served(const experiment::Experiment& e, const train::Progress& 
   engine::Network& network = out.model.cluster->network(0);
   const engine::Arena& arena = network.device().arena;
   network.release_step_memory();
-  out.settings = serve::lay_out_engine_kv(
-      network.config(), out.settings, planning::requested_kv(config.serve), planning::window_kv(config.serve),
-      {planning::inference_model(model), arena.capacity() - arena.use().now.total()});
+  out.settings = serve::lay_out_engine_kv(network.config(), out.settings, plan::requested_kv(config.serve),
+                                          plan::window_kv(config.serve),
+                                          {plan::inference_model(model), arena.capacity() - arena.use().now.total()});
   out.queue = config.serve.queue;
   return out;
 }

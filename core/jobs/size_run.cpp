@@ -10,8 +10,8 @@
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
 #include "core/model/catalogue.h"
-#include "core/planning/engine_server.h"
-#include "core/planning/predict_sizes.h"
+#include "core/plan/document/engine_server.h"
+#include "core/plan/experiment/predict_sizes.h"
 #include "core/train/model.h"
 #include "core/train/run_settings.h"
 
@@ -94,8 +94,8 @@ std::optional<serve::SizePoint::PredictedTime> planned_time(experiment::Experime
                                                             const serve::SizePoint& point) try {
   e.set_value("size.adapters", point.adapters);
   const plan::Request request =
-      planning::with_case(planning::plan_request(e, context), e.config().size, {point.workload, point.batch});
-  return planning::predicted_time(request, plan::predict(request));
+      plan::with_case(plan::plan_request(e, context), e.config().size, {point.workload, point.batch});
+  return plan::predicted_time(request, plan::predict(request));
 } catch (const Error&) {
   return std::nullopt;
 }
@@ -154,7 +154,7 @@ event::Finished run_sizes(const experiment::Experiment& experiment, const plan::
                  .expected = "at most " + std::to_string(request.config.max_positions)});
   request.capacity = model.capacity.value > 0 ? model.capacity : train::machine_memory();
   const Adapters adapters = adapters_of(config, request.config);
-  request.model = planning::inference_model(model);
+  request.model = plan::inference_model(model);
   if (adapters.wanted) request.model.lora = train::adapter_shapes(request.config, adapters.options);
   train::LoadedModel loaded;
   request.network = [&]() -> engine::Network& {
@@ -215,10 +215,10 @@ event::Finished run_predicted_sizes(const experiment::Experiment& experiment, co
   const auto start_time = Clock::now();
   const auto emit = [&](auto body) { sink({seconds_since(start_time), std::move(body)}); };
   emit(event::StateChanged{RunState::running});
-  const planning::PredictedSizes sizes = planning::predicted_sizes(experiment, context);
+  const plan::PredictedSizes sizes = plan::predicted_sizes(experiment, context);
   std::vector<options::Workload> workloads;
   std::vector<std::int64_t> batches;
-  for (const planning::SizeCase& each : sizes.cases) {
+  for (const plan::SizeCase& each : sizes.cases) {
     if (workloads.empty() || workloads.back() != each.workload) workloads.push_back(each.workload);
     if (workloads.size() == 1) batches.push_back(each.batch);
   }
@@ -236,7 +236,7 @@ event::Finished run_predicted_sizes(const experiment::Experiment& experiment, co
   emit(event::Started{std::move(info)});
   event::Finished finished;
   const auto point = [&](const serve::SizePoint& p) { emit(event::Point{++finished.steps, "size", to_json(p)}); };
-  finished.state = planning::predict_sizes(sizes, point, stop) ? RunState::done : RunState::cancelled;
+  finished.state = plan::predict_sizes(sizes, point, stop) ? RunState::done : RunState::cancelled;
   finished.seconds = seconds_since(start_time);
   return finished;
 }

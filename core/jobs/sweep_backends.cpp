@@ -8,12 +8,12 @@
 #include "core/jobs/serving.h"
 #include "core/jobs/sweep_run.h"
 #include "core/plan/time/serve_step.h"
-#include "core/planning/simulated_server.h"
 #include "core/serve/load/engine_backend.h"
 #include "core/serve/load/http_backend.h"
 #include "core/serve/load/simulated_backend.h"
 #include "core/serve/load/sweep_settings.h"
 #include "core/serve/scheduling/step_timing.h"
+#include "core/serve/simulation/simulated_server.h"
 #include "core/train/run_settings.h"
 
 namespace mw::jobs {
@@ -25,7 +25,7 @@ std::string replicas_text(const options::Sweep& sweep) {
 }
 
 BackendParts model_parts(const experiment::Experiment& e, const plan::PlanContext& context) {
-  planning::SimulatedServer server = planning::simulated_server(e, context);
+  serve::SimulatedServer server = serve::simulated_server(e, context);
   const plan::Request& request = server.request;
   BackendParts parts;
   parts.backend = std::move(server.backend);

@@ -8,8 +8,8 @@
 
 #include "core/base/error.h"
 #include "core/base/units.h"
-#include "core/planning/diagnostics.h"
-#include "core/planning/serving_search.h"
+#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/experiment/serving_search.h"
 #include "core/serve/load/sweep_settings.h"
 
 namespace mw::jobs {
@@ -32,7 +32,7 @@ experiment::Experiment repeated(experiment::Experiment e) {
   return e;
 }
 
-std::vector<planning::ServingCell> cells_of(const experiment::Experiment& e, const plan::PlanContext& context) {
+std::vector<plan::ServingCell> cells_of(const experiment::Experiment& e, const plan::PlanContext& context) {
   const hardware::Target target = context.catalogue.target(e.config().target.id);
   if (target.chip.vendor == hardware::Vendor::cpu)
     throw Error({.id = "TARGET",
@@ -41,7 +41,7 @@ std::vector<planning::ServingCell> cells_of(const experiment::Experiment& e, con
                  .found = target.id,
                  .expected = "a TPU slice or GPUs, such as v6e-8 or 8xh100",
                  .fix = "set target.id, e.g. --set target.id=v6e-8"});
-  std::vector<planning::ServingCell> cells = planning::serving_meshes(e, context);
+  std::vector<plan::ServingCell> cells = plan::serving_meshes(e, context);
   if (std::none_of(cells.begin(), cells.end(), [](const auto& cell) { return cell.refusal.empty(); }))
     throw Error({.id = "ENVELOPE",
                  .message = "the server fits on no mesh of the target",
@@ -52,9 +52,9 @@ std::vector<planning::ServingCell> cells_of(const experiment::Experiment& e, con
   return cells;
 }
 
-std::vector<EnvelopeMesh> meshes_of(const std::vector<planning::ServingCell>& cells) {
+std::vector<EnvelopeMesh> meshes_of(const std::vector<plan::ServingCell>& cells) {
   std::vector<EnvelopeMesh> out;
-  for (const planning::ServingCell& cell : cells) {
+  for (const plan::ServingCell& cell : cells) {
     const plan::PlanChoice& c = cell.choice;
     out.push_back({.mesh = c.mesh,
                    .replicas = c.replicas,
@@ -168,7 +168,7 @@ Json mesh_json(const EnvelopeMesh& mesh, const std::vector<formats::BenchPoint>&
            {"target", mesh.target},
            {"name", mesh.name},
            {"simulated", mesh.refusal.empty()},
-           {"set", planning::sets_json(mesh.edits)},
+           {"set", lint::sets_json(mesh.edits)},
            {"points", std::move(points)}};
   if (!mesh.refusal.empty()) out["refusal"] = mesh.refusal;
   return out;
@@ -236,10 +236,10 @@ EnvelopeRuns simulate_envelope(const experiment::Experiment& given, const plan::
                                const EnvelopeProgress& progress, const std::stop_token& stop) {
   const experiment::Experiment e = repeated(given);
   const serve::SweepSettings sweep = serve::sweep_settings(e.config());
-  std::vector<planning::ServingCell> cells = cells_of(e, context);
+  std::vector<plan::ServingCell> cells = cells_of(e, context);
   const plan::SearchOptions options{.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency())),
                                     .progress = progress};
-  planning::simulate(cells, e, context, options, stop);
+  plan::simulate(cells, e, context, options, stop);
   EnvelopeRuns runs{.target = e.config().target.id,
                     .meshes = meshes_of(cells),
                     .repeats = sweep.repeats,
@@ -247,7 +247,7 @@ EnvelopeRuns simulate_envelope(const experiment::Experiment& given, const plan::
                     .input_lens = ascending(sweep.input_lens),
                     .rates = ascending(sweep.request_rates),
                     .points = {}};
-  for (planning::ServingCell& cell : cells) {
+  for (plan::ServingCell& cell : cells) {
     std::stable_sort(cell.points.begin(), cell.points.end(), [](const auto& a, const auto& b) {
       return std::pair(a.input_len, a.request_rate) < std::pair(b.input_len, b.request_rate);
     });

@@ -7,9 +7,9 @@
 
 #include "core/base/elapsed.h"
 #include "core/jobs/sweep_backends.h"
-#include "core/planning/simulated_server.h"
 #include "core/serve/load/confidence.h"
 #include "core/serve/load/sweep_settings.h"
+#include "core/serve/simulation/simulated_server.h"
 #include "core/store/sweep_points.h"
 
 namespace mw::jobs {
@@ -58,8 +58,8 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
             if (!p.note.empty()) emit(event::Log{"warning", p.note});
             emit(event::Point{
                 ++finished.steps, "sweep",
-                formats::to_json(planning::with_limits(store::as_recorded(p),
-                                                       parts.intervals ? parts.intervals(p) : plan::IntervalFactors{}),
+                formats::to_json(serve::with_limits(store::as_recorded(p),
+                                                    parts.intervals ? parts.intervals(p) : plan::IntervalFactors{}),
                                  formats::Detail::requests)});
           },
       .progress =

@@ -24,7 +24,7 @@ struct PromptMessages {
   std::string missing{};
 };
 
-PromptMessages prompt_of(const planning::DataIndexRequest& request, const planning::DataRow& row) {
+PromptMessages prompt_of(const train::DataIndexRequest& request, const data::DataRow& row) {
   if (row.state == data::RowState::bad) return {.missing = "the row is bad"};
   if (row.place.bytes == 0) return {.missing = "running text has no prompt"};
   const std::filesystem::path file = data::data_file(request.options, row.place.file);
@@ -66,13 +66,13 @@ AttendedTokens attended(int token, int window) {
   return {.sliding = window > 0 ? std::max(0, token - window + 1) : 0, .global = 0};
 }
 
-std::vector<PackedNeighbour> packed_with(std::int64_t row, const std::vector<planning::DataRow>& rows,
+std::vector<PackedNeighbour> packed_with(std::int64_t row, const std::vector<data::DataRow>& rows,
                                          const data::BatchOptions& options) {
   if (options.packing == data::Packing::none) return {};
-  std::vector<const planning::DataRow*> trained;
+  std::vector<const data::DataRow*> trained;
   std::vector<data::ExampleSize> sizes;
   std::optional<int> own;
-  for (const planning::DataRow& r : rows) {
+  for (const data::DataRow& r : rows) {
     const bool used = r.state == data::RowState::ok || r.state == data::RowState::truncated;
     if (!used || r.split != data::Split::train) continue;
     if (r.row == row) own = static_cast<int>(trained.size());
@@ -90,8 +90,8 @@ std::vector<PackedNeighbour> packed_with(std::int64_t row, const std::vector<pla
   return out;
 }
 
-TemplateDifference template_difference(const planning::DataIndexRequest& request, const data::Tokenizer& tokenizer,
-                                       const planning::DataRow& row, const data::ChatTemplate& served) {
+TemplateDifference template_difference(const train::DataIndexRequest& request, const data::Tokenizer& tokenizer,
+                                       const data::DataRow& row, const data::ChatTemplate& served) {
   PromptMessages prompt = prompt_of(request, row);
   if (!prompt.missing.empty()) return {.missing = std::move(prompt.missing)};
   data::ScannedRow known;

@@ -10,9 +10,9 @@
 
 #include "core/data/tokenizer/tokenizer.h"
 #include "core/experiment/experiment.h"
-#include "core/planning/data_index.h"
 #include "core/store/store.h"
 #include "core/train/checkpoint.h"
+#include "core/train/data_index.h"
 
 namespace mw::jobs {
 
@@ -30,7 +30,7 @@ struct PackedNeighbour {
 };
 // The rows that share a packed row with `row` in the first epoch, in their order, `row` included. Empty without packing
 // or if training does not use the row. `rows`: all rows of the file, as indexed.
-std::vector<PackedNeighbour> packed_with(std::int64_t row, const std::vector<planning::DataRow>& rows,
+std::vector<PackedNeighbour> packed_with(std::int64_t row, const std::vector<data::DataRow>& rows,
                                          const data::BatchOptions& options);
 
 // The prompt as it is trained and as a server encodes it with the chat template of the model's family.
@@ -39,8 +39,8 @@ struct TemplateDifference {
   std::string trained{}, served{};  // pieces there; empty: the prompt ends
   std::string missing{};            // why there is nothing to compare
 };
-TemplateDifference template_difference(const planning::DataIndexRequest& request, const data::Tokenizer& tokenizer,
-                                       const planning::DataRow& row, const data::ChatTemplate& served);
+TemplateDifference template_difference(const train::DataIndexRequest& request, const data::Tokenizer& tokenizer,
+                                       const data::DataRow& row, const data::ChatTemplate& served);
 
 // Notes about the row, one per line: its neighbours, and where serving differs.
 std::vector<std::string> row_notes(const std::vector<PackedNeighbour>& packed, const TemplateDifference& difference);

@@ -16,7 +16,7 @@ enum class Workload {
 
 struct Sizing {
   std::vector<Workload> workloads;
-  std::vector<std::string> batches;  // see planning::size_cases()
+  std::vector<std::string> batches;  // see plan::size_cases()
   int prompt_len = 0, new_tokens = 0, cache_len = 0, forward_len = 0;
   int top_k = 0, chunk = 0;
   bool adapters = false;

@@ -6,7 +6,7 @@
 #include "core/base/text.h"
 #include "core/experiment/bind.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/lint/lora_modules.h"
+#include "core/lint/rules/lora_modules.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/model/inventory.h"
 #include "core/train/run_settings.h"
@@ -53,10 +53,10 @@ enum class Figured { step, rollout };
 PlanFigures figures(const Experiment& experiment, const plan::PlanContext& context, Figured figured) {
   PlanFigures out;
   try {
-    plan::Request request = planning::plan_request(experiment, context);
+    plan::Request request = plan::plan_request(experiment, context);
     if (figured == Figured::rollout)
-      request = planning::with_case(std::move(request), experiment.config().size,
-                                    {options::Workload::rollout, kRolloutBatch});
+      request =
+          plan::with_case(std::move(request), experiment.config().size, {options::Workload::rollout, kRolloutBatch});
     const plan::Plan plan = plan::predict(request);
     for (const Problem& p : plan.problems)
       if (p.severity == Severity::error && p.id != "MEMORY") return {.error = to_text(p), .peak = {}, .capacity = {}};
@@ -73,7 +73,7 @@ PlanFigures figures(const Experiment& experiment, const plan::PlanContext& conte
 }
 
 mesh::Mesh mesh_of(const Experiment& experiment, const plan::PlanContext& context) {
-  return planning::planned_mesh(experiment, context);
+  return plan::planned_mesh(experiment, context);
 }
 
 struct Variant {
@@ -94,7 +94,7 @@ class Writer {
     const experiment::ExperimentConfig config = tpu_.valid_values();
     config_ = formats::model_config(config.model);
     targets_ = experiment::lora_targets(config.lora);
-    diagnosis_ = planning::diagnostics(tpu_, context);
+    diagnosis_ = plan::diagnostics(tpu_, context);
   }
 
   std::vector<Adaptation> all() { return {mesh(), lora_names(), sharding(), remat(), data_pipeline(), merging()}; }
@@ -116,7 +116,7 @@ class Writer {
     for (const std::string& id : ids) {
       const lint::CheckRule* rule = lint::find_rule(id);
       GuardRule guard{id, rule ? std::string(rule->title) : ""};
-      for (const planning::Diagnostic& d : diagnosis_.found)
+      for (const lint::Diagnostic& d : diagnosis_.found)
         if (d.problem.id == id && guard.outcome != RuleOutcome::found) {
           guard.outcome = RuleOutcome::found;
           guard.message = d.problem.message + (d.problem.fix.empty() ? "" : ". Fix: " + d.problem.fix);
@@ -299,7 +299,7 @@ class Writer {
   mesh::Mesh gpu_mesh_, tpu_mesh_;
   model::Config config_;
   std::vector<model::Role> targets_;
-  planning::Diagnosis diagnosis_;
+  lint::Diagnosis diagnosis_;
 };
 
 // The smallest v5p slice with at least as many chips.
@@ -354,7 +354,7 @@ PortedToTpu ported_to_tpu(const PortedRecipe& recipe, const std::string& tpu, co
                  .found = id,
                  .expected = "a TPU slice, e.g. v5p-8"});
   Experiment next = recipe.experiment;
-  planning::retarget(next, id, context);
+  plan::retarget(next, id, context);
   next.erase("mesh");
   next.set_value("train.stack", "tunix");
   next.set_value("train.loss_chunk", 0);  // Tunix computes all logits of a micro-batch
@@ -376,7 +376,7 @@ PortedToTpu ported_to_tpu(const PortedRecipe& recipe, const std::string& tpu, co
       if (!shape.figures.error && (!best || is_better(shape, *best))) best = shape;
     }
   if (!best) {  // no mesh divides rows and model; the checker names what to change
-    planning::plan_request(next, context);
+    plan::plan_request(next, context);
     return {std::move(next), "No mesh of fsdp and tp divides the rows of a step and the model."};
   }
   const std::string note = best->figures.fits ? "The mesh has the shortest predicted step among those that fit."

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/planning/planning.h"
+#include "core/plan/experiment/experiment_plan.h"
 #include "core/port/recipe.h"
 
 namespace mw::port {

@@ -9,7 +9,7 @@
 #include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
 #include "core/mesh/layout/size_constraints.h"
-#include "core/planning/plan_request.h"
+#include "core/plan/document/plan_request.h"
 #include "core/port/settings_map.h"
 #include "core/recipes/recipe.h"
 
@@ -33,7 +33,7 @@ class TrlWriter {
  public:
   TrlWriter(const experiment::Experiment& experiment, const plan::PlanContext& context)
       : experiment_(experiment), config_(experiment.config()) {
-    mesh_ = planning::planned_mesh(experiment, context);
+    mesh_ = plan::planned_mesh(experiment, context);
     lora_ = config_.train.method == model::TrainMethod::lora;
   }
 

@@ -7,7 +7,7 @@
 #include "core/base/error.h"
 #include "core/base/units.h"
 #include "core/experiment/parameters.h"
-#include "core/lint/lora_modules.h"
+#include "core/lint/rules/lora_modules.h"
 #include "core/mesh/layout/unused_axes.h"
 #include "core/recipes/tunix_model.h"
 

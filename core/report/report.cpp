@@ -11,7 +11,7 @@
 #include "core/experiment/bind.h"
 #include "core/experiment/parameters.h"
 #include "core/formats/results/bench_import.h"
-#include "core/planning/planning.h"
+#include "core/plan/experiment/experiment_plan.h"
 #include "core/report/html.h"
 #include "core/report/report_charts.h"
 #include "core/store/run_settings.h"
@@ -137,9 +137,9 @@ std::string settings_section(const std::vector<ReportItem>& items, const std::ve
 std::vector<std::string> problems_of(const ReportItem& item) {
   std::vector<std::string> out;
   for (const Problem& problem : item.problems) out.push_back(to_string(problem.severity) + ": " + to_text(problem));
-  const auto findings = [&](const std::vector<serve::Finding>& list) {
-    for (const serve::Finding& finding : list)
-      if (finding.verdict != serve::Verdict::fine)
+  const auto findings = [&](const std::vector<audit::AuditFinding>& list) {
+    for (const audit::AuditFinding& finding : list)
+      if (finding.verdict != audit::Verdict::fine)
         out.push_back(std::string(to_string(finding.verdict)) + ": " + finding.text);
   };
   findings(item.run.training_findings);
@@ -224,7 +224,7 @@ std::string estimate_text(const plan::Estimate& estimate, const char* unit) {
   return text + " (" + number_text(estimate.low) + " to " + number_text(estimate.high) + ")";
 }
 
-void add_plan(const planning::ExperimentPlan& planned, ReportItem& item) {
+void add_plan(const plan::ExperimentPlan& planned, ReportItem& item) {
   const plan::Plan& p = planned.plan;
   const auto add = [&](const char* label, const std::string& text) {
     if (!text.empty()) item.predicted.push_back({label, text});
@@ -285,10 +285,9 @@ ReportItem report_item(const experiment::Experiment& experiment, const plan::Pla
                           .experiment = experiment,
                           .training = views::RunView()}};
   if (item.run.name.empty()) item.run.name = "experiment";
-  const planning::ExperimentPlan planned =
-      planning::plan_experiment(experiment, context, planning::ReadData::yes, stop);
+  const plan::ExperimentPlan planned = plan::plan_experiment(experiment, context, plan::ReadData::yes, stop);
   if (stop.stop_requested()) throw cancelled("the plan");  // not all of its fixes were looked for
-  for (const planning::Diagnostic& d : planned.diagnosis.found) item.problems.push_back(d.problem);
+  for (const lint::Diagnostic& d : planned.diagnosis.found) item.problems.push_back(d.problem);
   add_plan(planned, item);
   if (experiment.valid_values().kind == experiment::Kind::train && planned.plan.refusals.empty())
     item.run = compare::compared_plan(experiment, context);

@@ -103,4 +103,8 @@ std::string now_utc() {
   return {text, n};
 }
 
+std::string today_utc() {
+  return now_utc().substr(0, std::string_view("2026-01-31").size());
+}
+
 }  // namespace mw::store

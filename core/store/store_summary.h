@@ -20,6 +20,7 @@ struct EventColumns {
 };
 EventColumns columns_of(const Event& event);
 
-std::string now_utc();  // "2026-01-31T12:00:00Z"
+std::string now_utc();    // "2026-01-31T12:00:00Z"
+std::string today_utc();  // "2026-01-31"
 
 }  // namespace mw::store

@@ -3,7 +3,7 @@
 
 #include "core/model/catalogue.h"
 #include "core/model/inventory.h"
-#include "core/planning/plan_request.h"
+#include "core/plan/document/plan_request.h"
 
 namespace mw::views {
 
@@ -40,7 +40,7 @@ void predict_fit(ModelChoice& choice, experiment::Experiment experiment, const p
   experiment.erase("model.path");
   experiment.set_value("model.id", choice.id);
   try {
-    const plan::Plan plan = plan::predict(planning::plan_request(experiment, context));
+    const plan::Plan plan = plan::predict(plan::plan_request(experiment, context));
     choice.fits = plan.fits();
     choice.memory = plan.memory.at_peak.total();
   } catch (const Error& error) {
@@ -90,7 +90,7 @@ FoundChoice predict_here(importing::FoundModel model, const experiment::Experime
   }
   try {
     const experiment::Experiment served = serving_here(choice.model, experiment);
-    const plan::Plan plan = plan::predict(planning::plan_request(served, context));
+    const plan::Plan plan = plan::predict(plan::plan_request(served, context));
     choice.fits = plan.memory.fits();
     choice.memory = plan.memory.at_peak.total();
     if (plan.serve && plan.serve->tpot.value > 0) choice.tokens_per_second = reciprocal(plan.serve->tpot);

@@ -39,11 +39,11 @@ class Pieces {
 
 }  // namespace
 
-std::optional<DataEconomy> economy_of(const planning::DataIndex& index, const planning::DataIndexRequest& request) {
+std::optional<DataEconomy> economy_of(const train::DataIndex& index, const train::DataIndexRequest& request) {
   if (index.train.empty()) return std::nullopt;
   data::BatchOptions options = request.batches;
   DataEconomy economy;
-  economy.loss_known = request.source == planning::DataSource::rows;
+  economy.loss_known = request.source == train::DataSource::rows;
   options.packing = data::Packing::none;
   economy.plain = first_epoch_size(index.train, options);
   options.packing = data::Packing::pack;
@@ -82,9 +82,9 @@ EpochCost epoch_cost(const DataEconomy& economy, PadTo pad_to, const TokenPrice&
           cost_of(positions - static_cast<std::int64_t>(std::llround(packed)), price)};
 }
 
-DataDetail detail_of(const planning::DataIndexRequest& request, const data::Tokenizer& tokenizer,
-                     const planning::DataRow& row) {
-  if (planning::stamp_of(request.options) != request.stamp)
+DataDetail detail_of(const train::DataIndexRequest& request, const data::Tokenizer& tokenizer,
+                     const data::DataRow& row) {
+  if (train::stamp_of(request.options) != request.stamp)
     throw Error({.id = "DATA-CHANGED",
                  .message = "the file has changed since it was read",
                  .file = request.options.path.string(),

@@ -11,7 +11,7 @@
 #include "core/data/dataset/batches.h"
 #include "core/data/dataset/lengths.h"
 #include "core/data/dataset/scan.h"
-#include "core/planning/data_index.h"
+#include "core/train/data_index.h"
 
 namespace mw::views {
 
@@ -21,7 +21,7 @@ struct DataEconomy {
   bool loss_known = true;
 };
 // Returns empty if there are no training rows.
-std::optional<DataEconomy> economy_of(const planning::DataIndex& index, const planning::DataIndexRequest& request);
+std::optional<DataEconomy> economy_of(const train::DataIndex& index, const train::DataIndexRequest& request);
 
 // Length to which rows are padded: the longest row of the batch (this engine), or data.max_len (programs compiled for
 // one shape, as on TPUs).
@@ -58,13 +58,13 @@ struct DataToken {
   bool loss = false;
 };
 struct DataDetail {
-  planning::DataRow row;
+  data::DataRow row;
   std::vector<DataToken> tokens;  // at most kMostTokens, including those after `row.used`
   Problem problem;                // error of a bad row
   static constexpr size_t kMostTokens = 200'000;
 };
 // Reads the row again. Throws Error if it cannot be read or the file has changed since it was indexed.
-DataDetail detail_of(const planning::DataIndexRequest& request, const data::Tokenizer& tokenizer,
-                     const planning::DataRow& row);
+DataDetail detail_of(const train::DataIndexRequest& request, const data::Tokenizer& tokenizer,
+                     const data::DataRow& row);
 
 }  // namespace mw::views

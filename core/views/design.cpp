@@ -41,11 +41,11 @@ std::vector<mesh::Collective> engine_collectives(const plan::Request& r, const m
 
 }  // namespace
 
-Design design(const experiment::Experiment& experiment, const plan::PlanContext& context, planning::ReadData read_data,
+Design design(const experiment::Experiment& experiment, const plan::PlanContext& context, plan::ReadData read_data,
               const std::stop_token& stop) {
   Design d;
   d.experiment = experiment;
-  d.planned = planning::plan_experiment(experiment, context, read_data, stop);
+  d.planned = plan::plan_experiment(experiment, context, read_data, stop);
   const plan::Request& r = d.planned.request;
   const auto use = r.work == plan::Work::train ? mesh::ShardingUse::training : mesh::ShardingUse::sampling;
   const model::TensorInventory inventory(r.model);

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "core/mesh/collectives/collectives.h"
-#include "core/planning/planning.h"
+#include "core/plan/experiment/experiment_plan.h"
 
 namespace mw::views {
 
 struct Design {
   experiment::Experiment experiment;  // input of the design
-  planning::ExperimentPlan planned;
+  plan::ExperimentPlan planned;
   mesh::Layout layout;
   mesh::Placement placement;                  // of every layer
   std::vector<mesh::Collective> collectives;  // of one step; on this machine, of device 0 at its largest micro-batches
@@ -24,6 +24,6 @@ using DesignPtr = std::shared_ptr<const Design>;
 
 // Throws Error for an unknown target, a mesh that does not match the chips, or a missing model.
 Design design(const experiment::Experiment& experiment, const plan::PlanContext& context,
-              planning::ReadData read_data = planning::ReadData::yes, const std::stop_token& stop = {});
+              plan::ReadData read_data = plan::ReadData::yes, const std::stop_token& stop = {});
 
 }  // namespace mw::views

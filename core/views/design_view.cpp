@@ -183,7 +183,7 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
     lines.push_back(figure("usd_per_million_tokens", "Per million tokens", to_text(Usd(run.usd_per_million_tokens)),
                            run.usd_per_million_tokens,
                            "tokens without padding; " + to_text(Usd(run.usd_per_million_padded)) + " with padding"));
-  } else if (!planning::runs_here(design.request())) {
+  } else if (!plan::runs_here(design.request())) {
     lines.push_back({.key = "usd",
                      .label = "Cost",
                      .value = "no price known",
@@ -206,9 +206,9 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
 }
 
 // The rows of the batch that takes most of them into the budget and fits into memory.
-void add_size_budget(const planning::ExperimentPlan& planned, std::vector<PlanLine>& lines) {
-  const planning::SizePoint* most = nullptr;
-  for (const planning::SizePoint& p : planned.points)
+void add_size_budget(const plan::ExperimentPlan& planned, std::vector<PlanLine>& lines) {
+  const plan::SizePoint* most = nullptr;
+  for (const plan::SizePoint& p : planned.points)
     if (p.size.workload == planned.points.front().size.workload && p.rows_in_budget && p.plan.fits() &&
         (!most || *p.rows_in_budget > *most->rows_in_budget))
       most = &p;
@@ -220,7 +220,7 @@ void add_size_budget(const planning::ExperimentPlan& planned, std::vector<PlanLi
 }
 
 // Adds the cost of training plus hours of serving; uses the measured training hours if the document has them.
-void add_life(const planning::ExperimentPlan& planned, std::vector<PlanLine>& lines) {
+void add_life(const plan::ExperimentPlan& planned, std::vector<PlanLine>& lines) {
   for (const auto* tco : {&planned.tco, &planned.measured_tco}) {
     if (!*tco) continue;
     const bool measured = tco == &planned.measured_tco;
@@ -271,7 +271,7 @@ std::vector<PlanLine> plan_lines(const Design& design) {
   if (const std::string& by = design.request().calibrated; !by.empty())
     lines.push_back(
         {.key = "calibrated", .label = "Calibrated", .value = by.substr(std::string_view("calibrated ").size())});
-  else if (planning::runs_here(design.request()))
+  else if (plan::runs_here(design.request()))
     lines.push_back({.key = "rates", .label = "Rates", .value = design.request().efficiencies.matmul.source});
   if (design.request().work == plan::Work::train) add_run(design, lines);
   add_size_budget(design.planned, lines);

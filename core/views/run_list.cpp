@@ -80,7 +80,7 @@ std::vector<RunDetails> read_details(const store::Store& store, const std::vecto
     read([&] {
       details.answers = store.last_answers(run.row.id);
       details.trainable = train::trainable_of(store.started_info(run.row.id));
-      if (context) details.cost = planning::run_cost(store, run.row, *context);
+      if (context) details.cost = plan::run_cost(store, run.row, *context);
     });
     if (is_readable) out.push_back(std::move(details));
   }

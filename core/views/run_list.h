@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/planning/run_cost.h"
+#include "core/plan/cost/run_cost.h"
 #include "core/store/run_settings.h"
 #include "core/train/trainable.h"
 #include "core/views/series.h"
@@ -25,7 +25,7 @@ struct ListedRun : store::RunRow {
   std::optional<store::ScoredAnswers> answers{};
   std::optional<double> tokens_per_second{};  // over the whole run; empty: nothing was computed
   std::optional<train::Trainable> trainable{};
-  std::optional<planning::RunCost> cost{};
+  std::optional<plan::RunCost> cost{};
   bool operator==(const ListedRun&) const = default;
 };
 
@@ -35,7 +35,7 @@ struct RunDetails {
   std::optional<store::RunSettings> settings{};  // empty: not asked for
   std::optional<store::ScoredAnswers> answers{};
   std::optional<train::Trainable> trainable{};
-  std::optional<planning::RunCost> cost{};
+  std::optional<plan::RunCost> cost{};
 };
 struct DetailsRequest {
   store::RunRow row{};
@@ -65,7 +65,7 @@ class RunList {
     store::SettingsTable::Index settings = 0;
     std::optional<store::ScoredAnswers> answers{};
     std::optional<train::Trainable> trainable{};
-    std::optional<planning::RunCost> cost{};
+    std::optional<plan::RunCost> cost{};
   };
   const Known* find(const store::RunId& run) const;  // null: not known
   void compare();

@@ -179,10 +179,11 @@ std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, co
   return out + ", " + slo_text(line.capacity);
 }
 
-const serve::Finding* worst_finding(const std::vector<serve::Finding>& findings, size_t point, std::string_view field) {
-  const serve::Finding* worst = nullptr;
-  for (const serve::Finding& f : findings)
-    if (f.point == point && f.verdict != serve::Verdict::fine && f.rule != "TOO-FEW" &&
+const audit::AuditFinding* worst_finding(const std::vector<audit::AuditFinding>& findings, size_t point,
+                                         std::string_view field) {
+  const audit::AuditFinding* worst = nullptr;
+  for (const audit::AuditFinding& f : findings)
+    if (f.point == point && f.verdict != audit::Verdict::fine && f.rule != "TOO-FEW" &&
         f.metric.find(field) != std::string::npos && (!worst || f.verdict > worst->verdict))
       worst = &f;
   return worst;

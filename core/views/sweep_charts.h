@@ -77,7 +77,8 @@ std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, co
 
 // Returns the worst audit finding on a point for metrics whose name contains `field`; null if all are fine. Ignores
 // findings about too few requests, which are shown elsewhere.
-const serve::Finding* worst_finding(const std::vector<serve::Finding>& findings, size_t point, std::string_view field);
+const audit::AuditFinding* worst_finding(const std::vector<audit::AuditFinding>& findings, size_t point,
+                                         std::string_view field);
 
 // Phases of a request in seconds since the start of the load. An unknown phase has the time of the phase before it.
 struct RequestPhases {

@@ -65,7 +65,7 @@ void add_lines(SweepView& view) {
 SweepView sweep_view(formats::BenchSet set, const options::Slo& slo) {
   SweepView view{.set = std::move(set), .slo = slo};
   add_lines(view);
-  view.findings = serve::audit(view.set);
+  view.findings = audit::audit(view.set);
   return view;
 }
 

@@ -3,8 +3,8 @@
 #pragma once
 #include <vector>
 
+#include "core/audit/audit.h"
 #include "core/formats/results/bench_result.h"
-#include "core/serve/audit/audit.h"
 #include "core/serve/load/capacity.h"
 #include "core/views/run_view.h"
 
@@ -18,7 +18,7 @@ struct SweepLine {  // one input length
 struct SweepView {
   formats::BenchSet set;
   std::vector<SweepLine> lines{};
-  std::vector<serve::Finding> findings{};
+  std::vector<audit::AuditFinding> findings{};
   options::Slo slo{};
   std::size_t ignored = 0;  // invalid points
 };

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/planning/plan_request.h"
+#include "core/plan/document/plan_request.h"
 #include "core/serve/load/sweep_settings.h"
 #include "tests/shipped.h"
 
@@ -67,7 +67,7 @@ Experiment trainer() {
 }
 
 double planned_speed(const Experiment& e) {
-  return plan::predict(planning::plan_request(e, context())).run.tokens_per_second;
+  return plan::predict(plan::plan_request(e, context())).run.tokens_per_second;
 }
 
 Comparison estimated(const std::vector<ComparedRun>& runs) {

@@ -97,7 +97,7 @@ TEST(CompareCharts, HeatMapHasValueChangeAndMarkOfEveryCell) {
   std::vector<ComparedRun> runs{column("a", {point(512, 1, 100, 1), point(512, 4, 200, 1)}),
                                 column("b", {point(512, 1, 25, 1)})};
   runs[1].sweep->findings.push_back(
-      {0, "FLOOR-PREFILL", "median_ttft_ms", 25, 80, serve::Verdict::impossible, "below the floor", ""});
+      {0, "FLOOR-PREFILL", "median_ttft_ms", 25, 80, audit::Verdict::impossible, "below the floor", ""});
   const HeatMap map = heat_map(runs, 1, views::SweepMetric::ttft);
   ASSERT_EQ(map.loads.size(), 2u);
   EXPECT_DOUBLE_EQ(map.at(0, 0).value, 0.025);

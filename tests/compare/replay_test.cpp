@@ -12,7 +12,7 @@
 #include "core/compare/recorded_steps.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/jobs/sweep_run.h"
-#include "core/planning/engine_server.h"
+#include "core/plan/document/engine_server.h"
 #include "core/serve/load/simulated_backend.h"
 #include "core/serve/load/sweep_settings.h"
 #include "tests/shipped.h"
@@ -133,7 +133,7 @@ BenchPoint served_here(const experiment::Experiment& e, double rate, double slow
   const model::Config config = formats::read_config(e.path("model.path"));
   std::vector<serve::TimedStep> told;
   const auto engine = serve::make_simulated_backend(std::make_unique<LawfulEngine>(config, slowness, told),
-                                                    planning::engine_server(e.config(), config));
+                                                    plan::engine_server(e.config(), config));
   const serve::Load load = serve::make_load(
       {.request_rate = rate, .input_len = 100, .output_len = kAnswer, .num_prompts = kAnswers, .seed = 3});
   BenchPoint point = serve::summarise(load, engine->run(load, {}, {}), {});

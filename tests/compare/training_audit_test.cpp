@@ -14,19 +14,19 @@ namespace mw::compare {
 namespace {
 
 namespace fs = std::filesystem;
-using serve::TrainingClaim;
-using serve::Verdict;
+using audit::TrainingClaim;
+using audit::Verdict;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::vector<std::string> rules_of(const serve::TrainingAudit& audit, Verdict least) {
+std::vector<std::string> rules_of(const audit::TrainingAudit& audit, Verdict least) {
   std::vector<std::string> out;
-  for (const serve::Finding& f : audit.findings)
+  for (const audit::AuditFinding& f : audit.findings)
     if (f.verdict >= least) out.push_back(f.rule + " " + f.metric);
   return out;
 }
-serve::TrainingAudit audited(const TrainingClaim& claim) {
+audit::TrainingAudit audited(const TrainingClaim& claim) {
   return audit_known(claim, test::context());
 }
 
@@ -55,7 +55,7 @@ TEST(TrainingAudit, PublishedMeasurementsPass) {
       claim.peak_bytes = value * 1073741824.0, ++memories;
     else
       continue;
-    const serve::TrainingAudit audit = audited(claim);
+    const audit::TrainingAudit audit = audited(claim);
     EXPECT_THAT(rules_of(audit, Verdict::impossible), IsEmpty()) << claim.name << to_text(audit);
     if (!std::isnan(claim.padded_tokens_per_second)) {
       EXPECT_FALSE(audit.mfu.empty()) << claim.name;
@@ -81,13 +81,13 @@ TrainingClaim paper() {
 }
 
 TEST(TrainingAudit, ThePaperIsPossibleAndItsMfuIsGivenByFormula) {
-  const serve::TrainingAudit audit = audited(paper());
+  const audit::TrainingAudit audit = audited(paper());
   EXPECT_THAT(audit.findings, IsEmpty()) << to_text(audit);
   std::vector<std::string> names;
-  for (const serve::MfuFormula& f : audit.mfu) names.push_back(f.name);
+  for (const audit::MfuFormula& f : audit.mfu) names.push_back(f.name);
   EXPECT_THAT(names, testing::ElementsAre("6N, tokens without padding", "4N, tokens without padding"));
   EXPECT_NEAR(audit.mfu[0].share,
-              6 * serve::active_parameters(model::catalogue_config("gemma4-31b")) * 763 / (4 * 459e12), 1e-3);
+              6 * audit::active_parameters(model::catalogue_config("gemma4-31b")) * 763 / (4 * 459e12), 1e-3);
   EXPECT_NEAR(audit.mfu[1].share, audit.mfu[0].share * 4 / 6, 1e-9);
 }
 
@@ -101,7 +101,7 @@ class ImpossibleClaims : public testing::TestWithParam<Impossible> {};
 TEST_P(ImpossibleClaims, AreNamed) {
   TrainingClaim claim = paper();
   GetParam().change(claim);
-  const serve::TrainingAudit audit = audited(claim);
+  const audit::TrainingAudit audit = audited(claim);
   ASSERT_THAT(rules_of(audit, Verdict::impossible), Contains(GetParam().rule)) << to_text(audit);
   EXPECT_EQ(worst(audit), Verdict::impossible);
   EXPECT_THAT(to_text(audit), HasSubstr(GetParam().text));
@@ -176,8 +176,8 @@ TEST(TrainingAudit, ReadsClaimsAndRefusesUnknownMembers) {
   write_file_atomically(file,
                         R"({"training_claims": [{"name": "A", "model": "gemma3-1b", "target": "v5e-1", "method": "lora",
     "hours": 2, "peak_gib": 12, "token_accuracy": 0.9}]})");
-  EXPECT_TRUE(serve::is_training_claims(file));
-  const auto claims = serve::read_training_claims(file);
+  EXPECT_TRUE(audit::is_training_claims(file));
+  const auto claims = audit::read_training_claims(file);
   ASSERT_EQ(claims.size(), 1u);
   EXPECT_EQ(claims[0].seconds, 7200);
   EXPECT_EQ(claims[0].peak_bytes, 12 * 1073741824.0);
@@ -185,7 +185,7 @@ TEST(TrainingAudit, ReadsClaimsAndRefusesUnknownMembers) {
        {R"({"training_claims": [{"tokens_per_sec": 1}]})", R"({"training_claims": [{"mfu": "40 %"}]})",
         R"({"training_claims": [3]})", R"({"training_claims": {}})", R"({"training_claims": [{"method": "qlora"}]})"}) {
     write_file_atomically(file, bad);
-    EXPECT_THROW(serve::read_training_claims(file), Error) << bad;
+    EXPECT_THROW(audit::read_training_claims(file), Error) << bad;
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // train.epochs means the same number of steps to the planner, the engine, every recipe and the JSON of each.
-#include "core/planning/epoch_rows.h"
+#include "core/plan/document/epoch_rows.h"
 
 #include <gmock/gmock.h>
 
@@ -11,7 +11,7 @@
 #include "core/experiment/bind.h"
 #include "core/jobs/job.h"
 #include "core/jobs/recipe_export.h"
-#include "core/planning/planning.h"
+#include "core/plan/experiment/experiment_plan.h"
 #include "core/views/data_view.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
@@ -76,19 +76,19 @@ EngineSteps engine_steps(const JobRequest& request, std::stop_token stop = {}, c
 }
 
 long long planned_steps(experiment::Experiment e, const std::string& target) {
-  planning::retarget(e, target, test::context());
-  return planning::planned_json(planning::plan_experiment(e, test::context()))["run"]["steps"].get<long long>();
+  plan::retarget(e, target, test::context());
+  return plan::planned_json(plan::plan_experiment(e, test::context()))["run"]["steps"].get<long long>();
 }
 
 // Returns the number of steps.
 long long expect_same_steps(const experiment::Experiment& e, const fs::path& runs, const EventSink& sink = {}) {
-  const auto steps = planning::training_steps(e.config());
+  const auto steps = plan::training_steps(e.config());
   EXPECT_TRUE(steps);
   if (!steps) return 0;
   const EngineSteps engine = engine_steps({e, runs, std::nullopt}, {}, sink);
   EXPECT_EQ(engine.started, *steps);
   EXPECT_EQ(engine.done, *steps);
-  EXPECT_EQ(planning::plan_experiment(e, test::context()).plan.run.steps, *steps);
+  EXPECT_EQ(plan::plan_experiment(e, test::context()).plan.run.steps, *steps);
   for (const char* target : {"v5p-8", "2xh100"}) EXPECT_EQ(planned_steps(e, target), *steps) << target;
   for (const recipes::Kind kind : recipes::kKinds) {
     if (!recipes::is_training(kind)) continue;
@@ -132,8 +132,8 @@ TEST(Epochs, DroppedDuplicatesAreNotCountedAnywhere) {
   EXPECT_THAT(log, HasSubstr(std::to_string(repeated) + " repeated and dropped, " + std::to_string(held_out) +
                              " equal to held-out rows and dropped"));
   // The lengths leave them out, too, and so give the same number of rows without the file.
-  const planning::DataIndexRequest request = planning::data_index_request(e);
-  const planning::DataIndex index = planning::index_data(request, data::load_tokenizer(request.tokenizer).get());
+  const train::DataIndexRequest request = train::data_index_request(e);
+  const train::DataIndex index = train::index_data(request, data::load_tokenizer(request.tokenizer).get());
   EXPECT_EQ(data::length_stats(index.lengths).rows, 3 * kRows - repeated - held_out);
   EXPECT_EQ(index.report.dropped_repeated, repeated);
 }
@@ -143,19 +143,19 @@ TEST(Epochs, AHistogramGivesTheSameSteps) {
     const test::Scratch folder;
     experiment::Experiment e = epochs_experiment(folder.path(), {"data.max_len=64"});
     e.set_value("data.packing", packing);
-    const planning::DataIndexRequest question = planning::data_index_request(e);
+    const train::DataIndexRequest question = train::data_index_request(e);
     const auto tokenizer = data::load_tokenizer(question.tokenizer);
     const fs::path lengths = folder.path() / "lengths.json";
-    data::write_lengths(lengths, planning::index_data(question, tokenizer.get()).lengths, "test");
-    const auto counted = planning::training_steps(e.config());
+    data::write_lengths(lengths, train::index_data(question, tokenizer.get()).lengths, "test");
+    const auto counted = plan::training_steps(e.config());
     e.erase("data.path");
-    EXPECT_FALSE(planning::epoch_rows(e.config()));
+    EXPECT_FALSE(plan::epoch_rows(e.config()));
     e.set_value("data.lengths", lengths.string());
     if (packing)  // the rows are in another order, so that a few may be packed otherwise
-      EXPECT_NEAR(static_cast<double>(*planning::training_steps(e.config())), static_cast<double>(*counted), 1);
+      EXPECT_NEAR(static_cast<double>(*plan::training_steps(e.config())), static_cast<double>(*counted), 1);
     else
-      EXPECT_EQ(planning::training_steps(e.config()), counted);
-    EXPECT_EQ(planned_steps(e, "v5p-8"), *planning::training_steps(e.config()));
+      EXPECT_EQ(plan::training_steps(e.config()), counted);
+    EXPECT_EQ(planned_steps(e, "v5p-8"), *plan::training_steps(e.config()));
   }
 }
 
@@ -167,7 +167,7 @@ TEST(Epochs, WithoutRowsOneStepIsPlannedWithAWarning) {
       recipe_input(recipes::Kind::torchax, e, test::context(), fs::path(MW_RESOURCES) / "recipes");
   EXPECT_EQ(s.values["train"]["steps"], 6500);
   e.erase("data.rows");
-  const planning::ExperimentPlan planned = planning::plan_experiment(e, test::context());
+  const plan::ExperimentPlan planned = plan::plan_experiment(e, test::context());
   EXPECT_EQ(planned.plan.run.steps, 1);
   EXPECT_THAT(planned.problems, Contains(Field(&Problem::id, "EPOCHS")));
 }
@@ -175,7 +175,7 @@ TEST(Epochs, WithoutRowsOneStepIsPlannedWithAWarning) {
 TEST(Epochs, AResumedRunKeepsItsStepsWhenTheDataGrows) {
   const test::Scratch folder;
   const experiment::Experiment e = epochs_experiment(folder.path(), {});
-  const long expected = static_cast<long>(*planning::training_steps(e.config()));
+  const long expected = static_cast<long>(*plan::training_steps(e.config()));
   ASSERT_GT(expected, 6);
   std::stop_source stop;
   const auto stop_at_4 = [&](const Event& event) {
@@ -198,11 +198,11 @@ TEST(Epochs, SettingStepsClearsEpochs) {
   EXPECT_THAT(experiment::apply_sets(e, {"train.steps=7"}),
               ElementsAre(HasSubstr("train.epochs=1 of the experiment is cleared")));
   EXPECT_FALSE(e.has("train.epochs"));
-  EXPECT_EQ(planning::training_steps(e.config()), 7);
+  EXPECT_EQ(plan::training_steps(e.config()), 7);
   e = example;
   EXPECT_THAT(experiment::apply_sets(e, {"train.steps=7", "train.epochs=2"}),
               ElementsAre(HasSubstr("train.steps is ignored")));
-  EXPECT_EQ(planning::training_steps(e.config()), 13000);
+  EXPECT_EQ(plan::training_steps(e.config()), 13000);
   EXPECT_THAT(e.validate(), Contains(Field(&Problem::id, "EPOCHS")));
   e = example;
   EXPECT_TRUE(experiment::apply_sets(e, {"train.epochs=2"}).empty());

@@ -5,12 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/audit/calibrating.h"
 #include "core/base/error.h"
 #include "core/engine/kernels/kernel_choice.h"
 #include "core/jobs/benchmark_run.h"
 #include "core/model/catalogue.h"
 #include "core/plan/calibration/plan_context.h"
-#include "core/planning/calibrating.h"
 #include "tests/base/scratch.h"
 #include "tests/engine/tiny_model.h"
 
@@ -124,7 +124,7 @@ TEST(MachineBenchmark, IsSavedWithoutALoraStepThatDidNotFit) {
     EXPECT_EQ(row->state, RunState::done);
     EXPECT_EQ(row->steps_done, 0);
     EXPECT_TRUE(store.metric(run, "train/tokens_per_second").empty());
-    EXPECT_THROW(planning::measured_run(store, run, plan::PlanContext::load(MW_RESOURCES "/hardware")), Error);
+    EXPECT_THROW(audit::measured_run(store, run, plan::PlanContext::load(MW_RESOURCES "/hardware")), Error);
   }
 }
 
@@ -145,7 +145,7 @@ TEST(MachineBenchmark, SavedStepsAreRowsOfACalibration) {
   EXPECT_EQ(row->steps_done, 4);
   EXPECT_EQ(store.metric(run, "train/tokens_per_second"),
             (std::vector<std::pair<long, double>>{{2, 256}, {3, 512}, {4, 128}}));
-  const plan::Measurement m = planning::measured_run(store, run, plan::PlanContext::load(MW_RESOURCES "/hardware", {}));
+  const plan::Measurement m = audit::measured_run(store, run, plan::PlanContext::load(MW_RESOURCES "/hardware", {}));
   EXPECT_EQ(m.value, 256);
   EXPECT_EQ(m.request.train.batch, 4);
   EXPECT_EQ(m.request.lengths.max_len, 512);

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "core/mesh/collectives/engine_step.h"
-#include "core/planning/planning.h"
+#include "core/plan/experiment/experiment_plan.h"
 #include "core/views/design_view.h"
 #include "tests/shipped.h"
 
@@ -21,7 +21,7 @@ experiment::Experiment example(const std::vector<std::string>& sets) {
 }
 
 plan::DeviceMemory quick(const std::vector<std::string>& sets) {
-  return planning::plan_experiment(example(sets), test::context(), planning::ReadData::no).plan.memory;
+  return plan::plan_experiment(example(sets), test::context(), plan::ReadData::no).plan.memory;
 }
 
 TEST(MeshPrediction, EveryDeviceHasItsOwnLedger) {
@@ -41,13 +41,13 @@ TEST(MeshPrediction, EveryDeviceHasItsOwnLedger) {
   EXPECT_LT(share, 0.35);
   EXPECT_GT(four.at_peak[MemoryCategory::collectives], Bytes(0));
   EXPECT_EQ(one.at_peak[MemoryCategory::collectives], Bytes(0));
-  EXPECT_EQ(planning::device_lines({}, one).size(), 0u);
-  ASSERT_EQ(planning::device_lines({{{"fsdp", 2}, {"tp", 2}}}, four).size(), 4u);
-  EXPECT_THAT(planning::device_lines({{{"fsdp", 2}, {"tp", 2}}}, four)[2], HasSubstr("device 2 (fsdp 1, tp 0): "));
+  EXPECT_EQ(plan::device_lines({}, one).size(), 0u);
+  ASSERT_EQ(plan::device_lines({{{"fsdp", 2}, {"tp", 2}}}, four).size(), 4u);
+  EXPECT_THAT(plan::device_lines({{{"fsdp", 2}, {"tp", 2}}}, four)[2], HasSubstr("device 2 (fsdp 1, tp 0): "));
 }
 
 TEST(MeshPrediction, JsonKeepsOldKeysAndAddsDevices) {
-  const Json one = planning::memory_json(quick({})), four = planning::memory_json(quick({"mesh.fsdp=4"}));
+  const Json one = plan::memory_json(quick({})), four = plan::memory_json(quick({"mesh.fsdp=4"}));
   EXPECT_FALSE(one.contains("devices"));
   ASSERT_EQ(four["devices"].size(), 4u);
   std::int64_t most = 0;
@@ -91,7 +91,7 @@ TEST(MeshPrediction, AnImpossibleMeshIsOneError) {
 TEST(MeshPrediction, TheDesignShowsWhatTheEngineMoves) {
   const experiment::Experiment e = example({"mesh.fsdp=2", "mesh.tp=2", "train.batch=8"});
   const views::Design d = views::design(e, test::context());
-  EXPECT_TRUE(planning::runs_here(d.request()));
+  EXPECT_TRUE(plan::runs_here(d.request()));
   ASSERT_FALSE(d.collectives.empty());
   EXPECT_EQ(d.collectives.size(), d.seconds.size());
   for (const mesh::Collective& c : d.collectives)
@@ -99,7 +99,7 @@ TEST(MeshPrediction, TheDesignShowsWhatTheEngineMoves) {
       EXPECT_EQ(c.kind, mesh::CollectiveKind::all_reduce);
       EXPECT_EQ(c.full, Bytes(d.plan().memory.devices[0].rows.real_tokens * 192 * 4));
     }
-  EXPECT_EQ(d.plan().memory.at_peak, planning::plan_experiment(e, test::context()).plan.memory.at_peak);
+  EXPECT_EQ(d.plan().memory.at_peak, plan::plan_experiment(e, test::context()).plan.memory.at_peak);
   EXPECT_FALSE(views::traffic(d, "layers.1.down_proj").empty());
   // The specs that the engine stores by: an A for each of K and V.
   EXPECT_EQ(d.placement.adapters.size(), 6u * 7 * 2);

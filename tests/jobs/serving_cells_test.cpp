@@ -8,9 +8,9 @@
 #include "core/base/rng.h"
 #include "core/jobs/sweep_envelope.h"
 #include "core/jobs/sweep_run.h"
-#include "core/planning/search_experiment.h"
-#include "core/planning/simulated_point.h"
+#include "core/plan/experiment/search_experiment.h"
 #include "core/serve/load/sweep_settings.h"
+#include "core/serve/simulation/simulated_point.h"
 #include "tests/shipped.h"
 
 namespace mw::jobs {
@@ -103,8 +103,8 @@ TEST(ServingCells, EnvelopeCellsAreSweepPoints) {
 TEST(ServingCells, SearchCellsAreSweepPoints) {
   Rng choose{57, 6};
   for (const experiment::Experiment& e : experiments()) {
-    const planning::ExperimentSearch found = planning::search_experiment(e, {}, context(), {});
-    const Json json = planning::searched_json(found, 0);
+    const plan::ExperimentSearch found = plan::search_experiment(e, {}, context(), {});
+    const Json json = plan::searched_json(found, 0);
     ASSERT_GT(json["candidates"].size(), 4u);
     EXPECT_EQ(json["simulated"], json["candidates"].size());
     double before = 0;
@@ -127,10 +127,10 @@ TEST(ServingCells, SinglePointsAreThoseOfTheSweep) {
     const Json points = swept(e);
     for (size_t i = 0; i < 6; ++i) {
       formats::BenchPoint p = formats::bench_point(points[i]);
-      const planning::LoadPoint at{p.request_rate, p.input_len};
+      const serve::LoadPoint at{p.request_rate, p.input_len};
       for (auto& [key, value] : points[i].items())  // one point has no intervals
         if (key.ends_with("_low") || key.ends_with("_high")) p.rest.erase(key);
-      const formats::BenchPoint alone = planning::simulated_point(e, at, context());
+      const formats::BenchPoint alone = serve::simulated_point(e, at, context());
       EXPECT_EQ(to_json(alone, formats::Detail::summary), to_json(p, formats::Detail::summary));
     }
   }
@@ -139,17 +139,17 @@ TEST(ServingCells, SinglePointsAreThoseOfTheSweep) {
 TEST(ServingCells, ALongSweepIsSimulatedForTheBestOfTheSteadyState) {
   experiment::Experiment e = experiments().front();
   const long each = serve::sweep_settings(e.config()).requests();
-  const planning::ExperimentSearch found = planning::search_experiment(e, {}, context(), {}, {}, 3 * each);
+  const plan::ExperimentSearch found = plan::search_experiment(e, {}, context(), {}, {}, 3 * each);
   ASSERT_EQ(found.cells.size(), 3u);
   ASSERT_GT(found.result.candidates.size(), 3u);
   for (size_t i = 0; i < found.result.candidates.size(); ++i)
     EXPECT_EQ(found.result.candidates[i].sweep.has_value(), i < 3);
-  const Json json = planning::searched_json(found, 0);
+  const Json json = plan::searched_json(found, 0);
   EXPECT_EQ(json["simulated"], 3);
   EXPECT_TRUE(json["candidates"][3]["sweep"].is_null());
-  EXPECT_NE(planning::searched_text(found, 0).find("ranked by the steady state"), std::string::npos);
+  EXPECT_NE(plan::searched_text(found, 0).find("ranked by the steady state"), std::string::npos);
   e.set_value("serve.max_model_len", 64);  // its prompts do not fit: the steady state ranks, and the reason is said
-  const planning::ExperimentSearch refused = planning::search_experiment(e, {}, context(), {});
+  const plan::ExperimentSearch refused = plan::search_experiment(e, {}, context(), {});
   EXPECT_TRUE(refused.cells.empty());
   EXPECT_NE(refused.not_simulated.find("serve.max_model_len"), std::string::npos);
   EXPECT_FALSE(refused.result.candidates.empty());
@@ -159,7 +159,7 @@ TEST(ServingCells, StopEndsASearch) {
   std::stop_source stop;
   plan::SearchOptions options;
   options.progress = [&](std::int64_t, std::int64_t) { stop.request_stop(); };
-  EXPECT_THROW(planning::search_experiment(experiments().front(), {}, context(), options, stop.get_token()), Error);
+  EXPECT_THROW(plan::search_experiment(experiments().front(), {}, context(), options, stop.get_token()), Error);
 }
 
 }  // namespace

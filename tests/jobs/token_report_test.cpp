@@ -27,17 +27,17 @@ class TokenReport : public testing::Test {
   test::Scratch scratch_;
   experiment::Experiment experiment_;
   std::unique_ptr<data::Tokenizer> tokenizer_ = data::load_tokenizer(MW_RESOURCES "/base-model");
-  std::vector<planning::DataRow> rows_;
+  std::vector<data::DataRow> rows_;
 
-  planning::DataIndexRequest index(const std::string& rows, const Json& data = Json::object()) {
+  train::DataIndexRequest index(const std::string& rows, const Json& data = Json::object()) {
     std::ofstream(scratch_.path() / "rows.jsonl") << rows;
     experiment_.set_value("model.path", MW_RESOURCES "/base-model");
     experiment_.set_value("data.path", (scratch_.path() / "rows.jsonl").string());
     experiment_.set_value("data.eval_fraction", 0);
     for (const auto& [key, value] : data.items()) experiment_.set_value("data." + key, value);
-    const planning::DataIndexRequest request = planning::data_index_request(experiment_);
+    const train::DataIndexRequest request = train::data_index_request(experiment_);
     rows_.clear();
-    planning::index_data(request, tokenizer_.get(), {}, {}, [&](const planning::DataRow& r) { rows_.push_back(r); });
+    train::index_data(request, tokenizer_.get(), {}, {}, [&](const data::DataRow& r) { rows_.push_back(r); });
     return request;
   }
   TemplateDifference difference(const std::string& rows, const Json& data, options::ChatFormat served) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules whose input no document can give yet, or only with gigabytes of files; the others are in
-// tests/planning/diagnostics_test.cpp.
-#include "core/lint/check.h"
+// tests/lint/diagnostics_test.cpp.
+#include "core/lint/rules/check.h"
 
 #include <gmock/gmock.h>
 
-#include "core/lint/rules.h"
+#include "core/lint/rules/rules.h"
 #include "core/model/catalogue.h"
 
 namespace mw::lint {
@@ -20,7 +20,7 @@ CheckInput input_of(const char* id, Stack stack) {
                    .inventory = model::TensorInventory(model::catalogue_config(id))};
   input.stack = stack;
   input.purpose = stack == Stack::vllm_gpu || stack == Stack::vllm_tpu ? Purpose::serve : Purpose::train;
-  input.lora = LoraInput{.targets = {Role::q_proj, Role::k_proj, Role::v_proj}, .module_path = ""};
+  input.lora = LoraInput{.targets = {Role::q_proj, Role::k_proj, Role::v_proj}};
   return input;
 }
 
@@ -38,29 +38,29 @@ std::vector<std::string> unchecked(const CheckInput& input) {
 TEST(Check, ReportsAdapterUnderAnotherPrefix) {
   CheckInput input = input_of("gemma4-e4b", Stack::vllm_tpu);
   EXPECT_THAT(unchecked(input), Not(Contains("PEFT-2")));  // merged weights have no adapter
-  input.exported.serve_as = AdapterServing::adapter;
+  input.exported.serve_as = options::AdapterServing::adapter;
   EXPECT_THAT(unchecked(input), Contains("PEFT-2"));
   input.lora->adapter_tensors = {"base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"};
   EXPECT_THAT(ids(input), Contains("PEFT-2"));
   input.lora->adapter_tensors = {"base_model.model.model.language_model.layers.0.self_attn.q_proj.lora_A.weight"};
   EXPECT_THAT(ids(input), Not(Contains("PEFT-2")));
   input = input_of("gemma3-1b", Stack::vllm_gpu);
-  input.exported.serve_as = AdapterServing::adapter;
+  input.exported.serve_as = options::AdapterServing::adapter;
   input.lora->adapter_tensors = {"base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"};
   EXPECT_THAT(ids(input), Not(Contains("PEFT-2")));
 }
 
 TEST(Check, ReportsKeyAdapterThatLeavesTheSharedValueUnchanged) {
   CheckInput input = input_of("gemma4-31b", Stack::vllm_gpu);
-  input.exported.serve_as = AdapterServing::adapter;
+  input.exported.serve_as = options::AdapterServing::adapter;
   EXPECT_THAT(ids(input), Contains("PEFT-3"));
   input.lora->targets = {Role::q_proj, Role::o_proj};
   EXPECT_THAT(ids(input), Not(Contains("PEFT-3")));
   input.lora->targets = {Role::k_proj};
-  input.exported.serve_as = AdapterServing::merged;
+  input.exported.serve_as = options::AdapterServing::merged;
   EXPECT_THAT(ids(input), Not(Contains("PEFT-3")));
   input = input_of("gemma4-e4b", Stack::vllm_gpu);  // has V of its own
-  input.exported.serve_as = AdapterServing::adapter;
+  input.exported.serve_as = options::AdapterServing::adapter;
   EXPECT_THAT(ids(input), Not(Contains("PEFT-3")));
 }
 
@@ -85,7 +85,7 @@ TEST(Check, ReportsMissingBorrowedKeys) {
 
 TEST(Check, ReportsShardedBaseForTunixMerge) {
   CheckInput input = input_of("gemma3-1b", Stack::tunix);
-  input.exported.merge = MergeTool::tunix;
+  input.exported.merge = options::MergeTool::tunix;
   EXPECT_THAT(unchecked(input), Contains("EXP-1"));
   input.checkpoint = CheckpointInput{.prefix = "model.", .embedding_rows = 262144, .files = 3};
   EXPECT_THAT(ids(input), Contains("EXP-1"));
@@ -95,7 +95,7 @@ TEST(Check, ReportsShardedBaseForTunixMerge) {
 
 TEST(Check, PrefersTokensOfAnExampleToSettings) {
   CheckInput input = input_of("gemma4-31b", Stack::tunix);
-  input.chat.chat = ChatFormat::gemma4;
+  input.chat.chat = options::ChatFormat::gemma4;
   input.chat.first_tokens = {105, 2364};
   EXPECT_THAT(ids(input), Contains("TOK-1"));
   input.chat.first_tokens = {2, 2, 105};
@@ -113,7 +113,7 @@ TEST(Check, ReportsEmptyTargetsForPeft) {
 
 TEST(Check, ListsErrorsBeforeWarnings) {
   CheckInput input = input_of("gemma4-31b", Stack::tunix);
-  input.lora->alpha = 1;
+  input.lora->options.alpha = 1;
   input.mesh.axes = {{"tp", 8}};
   const Report report = check(input);
   ASSERT_GE(report.findings.size(), 2U);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/plan/search/smallest_changes.h"
+#include "core/lint/fixes/smallest_changes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -13,9 +13,9 @@
 #include "core/base/files.h"
 #include "core/base/quote.h"
 #include "core/formats/safetensors/safetensors.h"
-#include "core/lint/check.h"
+#include "core/lint/fixes/diagnostics.h"
+#include "core/lint/rules/check.h"
 #include "core/model/catalogue.h"
-#include "core/planning/diagnostics.h"
 #include "core/train/run_settings.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
@@ -275,7 +275,7 @@ TEST(Recipe, EveryGemmaOfTheCatalogueHasATunixRecipe) {
 
 std::vector<std::string> ids_of(const experiment::Experiment& e) {
   std::vector<std::string> ids;
-  for (const planning::Diagnostic& d : planning::diagnose(e, test::context()).found) ids.push_back(d.problem.id);
+  for (const lint::Diagnostic& d : lint::diagnose(e, test::context()).found) ids.push_back(d.problem.id);
   return ids;
 }
 
@@ -293,7 +293,7 @@ TEST_P(Traps, TriggersForTheExperimentButNotForItsRecipe) {
   EXPECT_THAT(ids_of(made), Not(Contains(GetParam().rule)));
   for (const std::string& remark : subject(GetParam().kind, e).remarks)
     EXPECT_THAT(remark, Not(HasSubstr(GetParam().rule)));
-  for (const auto& unchecked : planning::diagnose(made, test::context()).unchecked)
+  for (const auto& unchecked : lint::diagnose(made, test::context()).unchecked)
     EXPECT_NE(unchecked.id, "VER-1") << "versions are pinned";
 }
 

@@ -7,18 +7,18 @@
 // known), and a plan of a server is not the steady state of its sweep under every software (True numbers).
 #include <gmock/gmock.h>
 
-#include "core/planning/predict_sizes.h"
-#include "core/planning/search_experiment.h"
+#include "core/plan/experiment/predict_sizes.h"
+#include "core/plan/experiment/search_experiment.h"
 #include "core/report/report.h"
 #include "core/views/design.h"
-#include "tests/planning/random_experiments.h"
+#include "tests/plan/documents/random_experiments.h"
 #include "tests/random_inputs.h"
 
 namespace mw::report {
 namespace {
 
 using experiment::Experiment;
-using planning::ExperimentPlan;
+using plan::ExperimentPlan;
 using test::context;
 using testing::HasSubstr;
 
@@ -86,13 +86,13 @@ void expect_report_is_json(const Experiment& e, const Json& json) {
 
 // The cells of a sizing are the plan's points. Returns how many of them were compared.
 int expect_cells_are_points(const Experiment& e, const ExperimentPlan& planned) {
-  const planning::PredictedSizes sizes = planning::predicted_sizes(e, context());
+  const plan::PredictedSizes sizes = plan::predicted_sizes(e, context());
   std::vector<serve::SizePoint> cells;
-  planning::predict_sizes(sizes, [&](const serve::SizePoint& cell) {
+  plan::predict_sizes(sizes, [&](const serve::SizePoint& cell) {
     if (cell.adapters == e.config().size.adapters) cells.push_back(cell);
   });
   int compared = 0;
-  for (const planning::SizePoint& point : planned.points)
+  for (const plan::SizePoint& point : planned.points)
     for (const serve::SizePoint& cell : cells) {
       if (cell.workload != point.size.workload || cell.batch != point.size.batch) continue;
       ++compared;
@@ -107,7 +107,7 @@ int expect_cells_are_points(const Experiment& e, const ExperimentPlan& planned) 
 
 // Returns how many rows have the settings of the document: 1, or 0 if its plan does not fit.
 int expect_row_is_plan(const Experiment& e, const ExperimentPlan& planned) {
-  const planning::ExperimentSearch found = planning::search_experiment(e, {}, context(), {});
+  const plan::ExperimentSearch found = plan::search_experiment(e, {}, context(), {});
   EXPECT_EQ(found.fits, planned.plan.fits());
   int compared = 0;
   for (const plan::Candidate& row : found.result.candidates) {
@@ -131,7 +131,7 @@ TEST(Agreement, PlanTextDesignReportSearchAndSizesSayTheSame) {
     SCOPED_TRACE(e.text());
     std::optional<ExperimentPlan> planned;
     try {
-      planned = planning::plan_experiment(e, context());
+      planned = plan::plan_experiment(e, context());
     } catch (const Error& error) {
       EXPECT_THROW(views::design(e, context()), Error);
       EXPECT_THROW(report_item(e, context()), Error);

@@ -456,7 +456,7 @@ class DataTest : public test::WindowFixture {
     window_->document().reset("data.path");
     window_->document().reset("model.path");
     window_->document().set("data.lengths", ss(file));
-    QTRY_VERIFY(page().reader().request().source == planning::DataSource::lengths);
+    QTRY_VERIFY(page().reader().request().source == train::DataSource::lengths);
     read_through();
     QVERIFY(!page().table().isVisible() && !page().tokens().isVisible() && page().lengths().isVisible());
     QVERIFY(economy().contains(u"padding"_s) && !economy().contains(u"loss"_s));

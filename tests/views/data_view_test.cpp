@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "core/data/dataset/row_cache.h"
-#include "core/planning/planning.h"
+#include "core/plan/experiment/experiment_plan.h"
 #include "core/train/model.h"
 #include "core/train/run_settings.h"
 #include "core/train/trainer.h"
@@ -48,18 +48,17 @@ class DataViewTest : public testing::Test {
     static const auto loaded = data::load_tokenizer(MW_RESOURCES "/base-model");
     return *loaded;
   }
-  planning::DataIndex index() {
+  train::DataIndex index() {
     rows_.clear();
-    question_ = planning::data_index_request(e_);
-    return planning::index_data(question_, &tokenizer(), {}, {},
-                                [&](const planning::DataRow& row) { rows_.push_back(row); });
+    question_ = train::data_index_request(e_);
+    return train::index_data(question_, &tokenizer(), {}, {}, [&](const data::DataRow& row) { rows_.push_back(row); });
   }
 
   test::Scratch scratch_;
   const fs::path& folder_ = scratch_.path();
   experiment::Experiment e_;
-  planning::DataIndexRequest question_;
-  std::vector<planning::DataRow> rows_;
+  train::DataIndexRequest question_;
+  std::vector<data::DataRow> rows_;
 };
 
 TEST_F(DataViewTest, PlanFindsTheTokensThatThePageHasRead) {
@@ -74,14 +73,14 @@ TEST_F(DataViewTest, PlanFindsTheTokensThatThePageHasRead) {
     return found;
   };
   data::set_row_cache({.folder = cache, .least_bytes = 1});
-  const planning::DataIndex read = index();
+  const train::DataIndex read = index();
   const auto made = entries();
   EXPECT_EQ(made.size(), 1u);
   e_.set_value("data.max_len", 40);
-  EXPECT_FALSE(planning::plan_experiment(e_, mw::test::context()).plan.memory.is_bound);
+  EXPECT_FALSE(plan::plan_experiment(e_, mw::test::context()).plan.memory.is_bound);
   EXPECT_EQ(entries(), made);
   e_.set_value("data.max_len", 48);
-  const planning::DataIndex again = index();
+  const train::DataIndex again = index();
   data::set_row_cache({});
   EXPECT_EQ(again.lengths, read.lengths);
   EXPECT_EQ(again.report.loss_tokens, read.report.loss_tokens);
@@ -95,7 +94,7 @@ TEST_F(DataViewTest, CountsMatchTheTrainer) {
         e_.set_value("data.overlong", overlong);
         e_.set_value("data.loss", loss);
         e_.set_value("data.packing", packing);
-        const planning::DataIndex view = index();
+        const train::DataIndex view = index();
         ASSERT_FALSE(view.ended);
         const train::Settings settings = train::train_settings(e_.config());
         const data::Dataset loaded = data::load_dataset(settings.data, *train::load_tokenizer_of(settings.model));
@@ -179,7 +178,7 @@ TEST_F(DataViewTest, ABadRowKeepsItsPositionAndError) {
                                   "{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"only\"}\nnot json\n"
                                   "{\"prompt\":\"c\",\"completion\":\"d\"}\n"));
   e_.set_value("data.eval_fraction", 0.0);
-  const planning::DataIndex view = index();
+  const train::DataIndex view = index();
   ASSERT_EQ(rows_.size(), 4u);
   EXPECT_EQ(view.report.skipped_bad, 2);
   EXPECT_EQ(view.train.size(), 2u);
@@ -197,20 +196,20 @@ TEST_F(DataViewTest, ABadRowKeepsItsPositionAndError) {
 
 TEST_F(DataViewTest, ReportsWhyReadingEnded) {
   e_.set_value("data.path", write("a.json", R"([{"prompt":"a","completion":"b"}, {"prompt":)"));
-  const planning::DataIndex view = index();
+  const train::DataIndex view = index();
   EXPECT_EQ(rows_.size(), 1u);
   ASSERT_TRUE(view.ended);
   EXPECT_EQ(view.ended->id, "DATA-ROW");
   e_.set_value("data.path", (folder_ / "none.jsonl").string());
   EXPECT_EQ(index().ended->id, "SYSTEM");
   e_.set_value("data.path", MW_RESOURCES "/instructions/small-world.json");
-  question_ = planning::data_index_request(e_);
-  const planning::DataIndex few = planning::index_data(question_, &tokenizer(), {}, {}, {}, 10);
+  question_ = train::data_index_request(e_);
+  const train::DataIndex few = train::index_data(question_, &tokenizer(), {}, {}, {}, 10);
   EXPECT_EQ(few.report.rows, 10);
   EXPECT_EQ(few.ended->id, "DATA-MANY");
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_EQ(id_of([&] { planning::index_data(question_, &tokenizer(), stop.get_token()); }), "CANCELLED ");
+  EXPECT_EQ(id_of([&] { train::index_data(question_, &tokenizer(), stop.get_token()); }), "CANCELLED ");
 }
 
 TEST_F(DataViewTest, ARowOfAFileThatChangedIsNotShown) {
@@ -219,20 +218,20 @@ TEST_F(DataViewTest, ARowOfAFileThatChangedIsNotShown) {
   EXPECT_EQ(detail_of(question_, tokenizer(), rows_.at(0)).row.tokens, rows_[0].tokens);
   write("a.jsonl", "{\"text\":\"a b c d e f\"}\n");
   EXPECT_EQ(id_of([&] { detail_of(question_, tokenizer(), rows_[0]); }), "DATA-CHANGED ");
-  EXPECT_FALSE(planning::data_index_request(e_).same_rows(question_));
+  EXPECT_FALSE(train::data_index_request(e_).same_rows(question_));
 }
 
 TEST_F(DataViewTest, SavedLengthsGiveTheSamePadding) {
   e_.set_value("data.eval_fraction", 0.0);
-  const planning::DataIndex measured = index();
+  const train::DataIndex measured = index();
   const auto of_rows = economy_of(measured, question_);
   data::write_lengths(folder_ / "lengths.json", measured.lengths, "small-world.json");
   e_.erase("data.path");
   e_.set_value("data.lengths", "lengths.json");
   e_.erase("model.path");
   e_.set_value("target.id", "v5p-8");  // planned for elsewhere
-  const planning::DataIndex planned = index();
-  EXPECT_EQ(question_.source, planning::DataSource::lengths);
+  const train::DataIndex planned = index();
+  EXPECT_EQ(question_.source, train::DataSource::lengths);
   ASSERT_FALSE(planned.ended);
   EXPECT_TRUE(rows_.empty());
   EXPECT_EQ(planned.lengths, measured.lengths);
@@ -247,24 +246,24 @@ TEST_F(DataViewTest, SavedLengthsGiveTheSamePadding) {
 }
 
 TEST_F(DataViewTest, RequestReportsMissingInputs) {
-  EXPECT_EQ(planning::data_index_request(experiment::Experiment()).source, planning::DataSource::none);
+  EXPECT_EQ(train::data_index_request(experiment::Experiment()).source, train::DataSource::none);
   e_.set_value("train.learning_rate", "not a number");  // nothing to do with the data
-  EXPECT_EQ(id_of([&] { planning::data_index_request(e_); }), "");
+  EXPECT_EQ(id_of([&] { train::data_index_request(e_); }), "");
   e_.set_value("data.max_len", 1);
-  EXPECT_EQ(id_of([&] { planning::data_index_request(e_); }), "RANGE data.max_len");
+  EXPECT_EQ(id_of([&] { train::data_index_request(e_); }), "RANGE data.max_len");
   e_.set_value("data.max_len", 64);
   e_.erase("model.path");
-  EXPECT_EQ(id_of([&] { planning::data_index_request(e_); }), "MISSING model.path");
+  EXPECT_EQ(id_of([&] { train::data_index_request(e_); }), "MISSING model.path");
   e_.set_value("model.id", "gemma3-1b");
-  EXPECT_EQ(id_of([&] { planning::data_index_request(e_); }), "MISSING model.tokenizer");
+  EXPECT_EQ(id_of([&] { train::data_index_request(e_); }), "MISSING model.tokenizer");
   e_.set_value("model.tokenizer", MW_RESOURCES "/base-model/tokenizer.json");
-  EXPECT_TRUE(planning::data_index_request(e_).options.chat.folder());  // the template beside the tokenizer
+  EXPECT_TRUE(train::data_index_request(e_).options.chat.folder());  // the template beside the tokenizer
   e_.set_value("data.chat", "gemma3");
-  EXPECT_EQ(planning::data_index_request(e_).options.chat, options::ChatFormat::gemma3);
-  const planning::DataIndexRequest before = planning::data_index_request(e_);
+  EXPECT_EQ(train::data_index_request(e_).options.chat, options::ChatFormat::gemma3);
+  const train::DataIndexRequest before = train::data_index_request(e_);
   e_.set_value("train.batch", 9);
-  EXPECT_TRUE(planning::data_index_request(e_).same_rows(before));
-  EXPECT_FALSE(planning::data_index_request(e_) == before);
+  EXPECT_TRUE(train::data_index_request(e_).same_rows(before));
+  EXPECT_FALSE(train::data_index_request(e_) == before);
 }
 
 TEST_F(DataViewTest, OnlyRelevantEditsChangeTheRequest) {
@@ -274,7 +273,7 @@ TEST_F(DataViewTest, OnlyRelevantEditsChangeTheRequest) {
                                    {"train.steps", 9}}) {
     experiment::Experiment edited = e_;
     edited.set_value(key, value);
-    EXPECT_TRUE(planning::same_data(e_, edited)) << key;
+    EXPECT_TRUE(train::same_data(e_, edited)) << key;
   }
   for (const auto& [key, value] : {std::pair<const char*, Json>{"train.batch", 7},
                                    {"train.seed", 3},
@@ -283,8 +282,8 @@ TEST_F(DataViewTest, OnlyRelevantEditsChangeTheRequest) {
                                    {"model.tokenizer", "t"}}) {
     experiment::Experiment edited = e_;
     edited.set_value(key, value);
-    EXPECT_FALSE(planning::same_data(e_, edited)) << key;
-    EXPECT_FALSE(planning::same_data(edited, e_)) << key;
+    EXPECT_FALSE(train::same_data(e_, edited)) << key;
+    EXPECT_FALSE(train::same_data(edited, e_)) << key;
   }
 }
 

@@ -97,11 +97,11 @@ TEST(SweepCharts, VerdictNamesRatesThatMissTheSlo) {
 }
 
 TEST(SweepCharts, MarksTheWorstFindingOfAMetric) {
-  const std::vector<serve::Finding> all{
-      {0, "MONOTONY", "median_ttft_ms", 1, 2, serve::Verdict::suspicious, "a", ""},
-      {0, "FLOOR-PREFILL", "median_ttft_ms", 1, 2, serve::Verdict::impossible, "b", ""},
-      {0, "FLOOR-DECODE", "median_tpot_ms", 1, 2, serve::Verdict::fine, "c", ""},
-      {1, "UNITS", "median_ttft_ms", 1, 2, serve::Verdict::impossible, "d", ""}};
+  const std::vector<audit::AuditFinding> all{
+      {0, "MONOTONY", "median_ttft_ms", 1, 2, audit::Verdict::suspicious, "a", ""},
+      {0, "FLOOR-PREFILL", "median_ttft_ms", 1, 2, audit::Verdict::impossible, "b", ""},
+      {0, "FLOOR-DECODE", "median_tpot_ms", 1, 2, audit::Verdict::fine, "c", ""},
+      {1, "UNITS", "median_ttft_ms", 1, 2, audit::Verdict::impossible, "d", ""}};
   EXPECT_EQ(worst_finding(all, 0, "ttft")->text, "b");
   EXPECT_EQ(worst_finding(all, 0, "tpot"), nullptr);
   EXPECT_EQ(worst_finding(all, 2, "ttft"), nullptr);

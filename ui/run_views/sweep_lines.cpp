@@ -68,14 +68,14 @@ ChartLine line_of(const std::vector<views::ChartSample>& samples, const QString&
 }
 
 void add_flags(ChartLine& line, const std::vector<views::ChartSample>& samples,
-               const std::vector<serve::Finding>& findings, views::SweepMetric metric) {
+               const std::vector<audit::AuditFinding>& findings, views::SweepMetric metric) {
   for (const auto& s : samples) {
-    const serve::Finding* worst = nullptr;
+    const audit::AuditFinding* worst = nullptr;
     for (const size_t i : s.points)
       if (const auto* f = views::worst_finding(findings, i, to_string(metric)))
         if (!worst || f->verdict > worst->verdict) worst = f;
     if (worst && std::isfinite(s.value))
-      line.flags.push_back({s.place, s.value, worst->verdict == serve::Verdict::impossible ? theme().bad : theme().warn,
+      line.flags.push_back({s.place, s.value, worst->verdict == audit::Verdict::impossible ? theme().bad : theme().warn,
                             finding_text(*worst)});
   }
 }
@@ -121,7 +121,7 @@ std::vector<LevelLine> capacity_limits(const views::SweepView& view, size_t line
   return out;
 }
 
-QString finding_text(const serve::Finding& f) {
+QString finding_text(const audit::AuditFinding& f) {
   QString text = u"<b>%1</b> %2"_s.arg(qs(f.rule), qs(f.text).toHtmlEscaped());
   if (!f.formula.empty()) text += u"<br><span>%1</span>"_s.arg(qs(f.formula).toHtmlEscaped());
   return text;

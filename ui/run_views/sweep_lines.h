@@ -22,7 +22,7 @@ Span range_of(const std::vector<Tick>& stops);
 ChartLine line_of(const std::vector<views::ChartSample>& samples, const QString& name, Origin origin, int group);
 // Flags every sample with a finding about this metric.
 void add_flags(ChartLine& line, const std::vector<views::ChartSample>& samples,
-               const std::vector<serve::Finding>& findings, views::SweepMetric metric);
+               const std::vector<audit::AuditFinding>& findings, views::SweepMetric metric);
 
 std::vector<ChartLine> sweep_lines(const views::SweepView& view, const views::LoadAxis& axis,
                                    views::SweepMetric metric);
@@ -31,6 +31,6 @@ ChartLine offered_line(const views::SweepView& view, const views::LoadAxis& axis
 std::vector<LevelLine> slo_levels(const options::Slo& slo, views::SweepMetric metric);
 // The knee and the highest rate that meets the SLOs, for one line.
 std::vector<LevelLine> capacity_limits(const views::SweepView& view, size_t line);
-QString finding_text(const serve::Finding& finding);  // with its formula
+QString finding_text(const audit::AuditFinding& finding);  // with its formula
 
 }  // namespace mw::ui

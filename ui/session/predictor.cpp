@@ -36,14 +36,14 @@ void Predictor::submit(const experiment::Experiment& experiment) {
 
 void Predictor::work(const Request& request, const std::stop_token& stop,
                      const LatestTaskWorker<Request>::Pause& pause) {
-  Result first = plan(request, planning::ReadData::no, stop);
+  Result first = plan(request, plan::ReadData::no, stop);
   const bool follows = first.design && first.design->plan().memory.is_bound;
   first.last = !follows;
   if (follows)  // the rows of the data may fit
-    std::erase_if(first.diagnostics, [](const planning::Diagnostic& d) { return d.problem.id == "MEMORY"; });
+    std::erase_if(first.diagnostics, [](const lint::Diagnostic& d) { return d.problem.id == "MEMORY"; });
   results_.push(std::move(first), Delivery::state);
   if (!follows || !pause(std::chrono::milliseconds(400))) return;
-  Result exact = plan(request, planning::ReadData::yes, stop);
+  Result exact = plan(request, plan::ReadData::yes, stop);
   exact.last = true;
   results_.push(std::move(exact), Delivery::state);
 }
@@ -51,8 +51,8 @@ void Predictor::work(const Request& request, const std::stop_token& stop,
 namespace {
 
 // Problems of the plan that the checker does not report with a fix.
-std::vector<Problem> problems_beyond_checker(const planning::ExperimentPlan& planned,
-                                             const std::vector<planning::Diagnostic>& diagnostics) {
+std::vector<Problem> problems_beyond_checker(const plan::ExperimentPlan& planned,
+                                             const std::vector<lint::Diagnostic>& diagnostics) {
   std::vector<Problem> out;
   for (const Problem& p : planned.problems)
     if (std::none_of(diagnostics.begin(), diagnostics.end(), [&](const auto& d) { return d.problem.id == p.id; }))
@@ -62,7 +62,7 @@ std::vector<Problem> problems_beyond_checker(const planning::ExperimentPlan& pla
 
 }  // namespace
 
-Predictor::Result Predictor::plan(const Request& request, planning::ReadData read_data, const std::stop_token& stop) {
+Predictor::Result Predictor::plan(const Request& request, plan::ReadData read_data, const std::stop_token& stop) {
   Result result{.request = request.number};
   try {
     const plan::PlanContextPtr context = context_();
@@ -79,7 +79,7 @@ Predictor::Result Predictor::plan(const Request& request, planning::ReadData rea
     } catch (const Error& error) {
       if (error.kind() == Error::Kind::cancelled) return result;
       result.problems.push_back(error.problem());
-      result.diagnostics = planning::diagnose(request.experiment, *context).beyond_the_document();
+      result.diagnostics = lint::diagnose(request.experiment, *context).beyond_the_document();
     }
     for (const Problem& p : context->problems()) result.problems.push_back(p);
   } catch (const Error& error) {

@@ -33,7 +33,7 @@ ProblemCollector::ProblemCollector(Workspace& workspace, ProblemsModel& problems
           [this](const Problem& problem) { docks_.panel.go_to(problem); });
   connect(&docks.problems, &ProblemsPanel::fix_wanted, this, [this](const lint::Fix& fix, const QString& id) {
     experiment::Experiment next = workspace_.document().experiment();
-    planning::apply(next, fix);
+    lint::apply(next, fix);
     workspace_.document().replace(std::move(next), tr("fix of %1").arg(id));
     problems_.clear(ProblemSource::run);  // of the experiment before
   });
@@ -62,7 +62,7 @@ void ProblemCollector::show_predicted() {
   std::vector<Problem> more;
   for (const Problem& p : predictor.problems())
     if (std::ranges::none_of(reported, [&](const Problem& d) { return d.id == p.id && d.place == p.place; }) &&
-        std::ranges::none_of(checked, [&](const planning::Diagnostic& d) { return d.problem.id == p.id; }))
+        std::ranges::none_of(checked, [&](const lint::Diagnostic& d) { return d.problem.id == p.id; }))
       more.push_back(p);
   problems_.set(ProblemSource::prediction, more);
   problems_.set_diagnostics(ProblemSource::checker, checked);

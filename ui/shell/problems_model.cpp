@@ -26,7 +26,7 @@ QString place_text(const Problem& p) {
   return p.place.empty() ? file : QString(file + u", "_s + qs(p.place));
 }
 
-QString fix_text(const planning::Diagnostic& d) {
+QString fix_text(const lint::Diagnostic& d) {
   return capitalized(qs(d.fixes.empty() ? d.problem.fix : d.fixes.front().label));
 }
 
@@ -38,22 +38,22 @@ ProblemsModel::ProblemsModel()
                   {.title = tr("Message"), .text = [](const auto& d) { return message_text(d.problem); }},
                   {.title = tr("What to do"), .text = [](const auto& d) { return fix_text(d); }},
                   {.title = tr("Fix"), .text = [](const auto&) { return QString(); }}},
-                 [](const planning::Diagnostic& d, int column, int role) -> QVariant {
+                 [](const lint::Diagnostic& d, int column, int role) -> QVariant {
                    if (role == Qt::ToolTipRole) return qs(to_text(d.problem));
                    const bool coloured = role == Qt::ForegroundRole && column == severity;
                    return coloured ? QVariant(theme().severity(d.problem.severity)) : QVariant();
                  }) {}
 
 void ProblemsModel::set(ProblemSource source, const std::vector<Problem>& problems) {
-  std::vector<planning::Diagnostic> diagnostics;
+  std::vector<lint::Diagnostic> diagnostics;
   for (const Problem& p : problems) diagnostics.push_back({.problem = p, .why = {}, .evidence = {}});
   set_diagnostics(source, std::move(diagnostics));
 }
 
-void ProblemsModel::set_diagnostics(ProblemSource source, std::vector<planning::Diagnostic> diagnostics) {
+void ProblemsModel::set_diagnostics(ProblemSource source, std::vector<lint::Diagnostic> diagnostics) {
   if (by_source_[source] == diagnostics) return;
   by_source_[source] = std::move(diagnostics);
-  std::vector<planning::Diagnostic> all;
+  std::vector<lint::Diagnostic> all;
   for (const auto& [from, list] : by_source_) all.insert(all.end(), list.begin(), list.end());
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.problem.severity > b.problem.severity; });

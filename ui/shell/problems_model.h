@@ -5,18 +5,18 @@
 #include <map>
 #include <vector>
 
-#include "core/planning/diagnostics.h"
+#include "core/lint/fixes/diagnostics.h"
 #include "ui/session/workspace.h"
 #include "ui/theme/table_model.h"
 
 namespace mw::ui {
 
-class ProblemsModel : public TableModel<planning::Diagnostic> {
+class ProblemsModel : public TableModel<lint::Diagnostic> {
   Q_OBJECT
  public:
   enum Column { severity, place, message, fix, apply };
   ProblemsModel();
-  void set_diagnostics(ProblemSource source, std::vector<planning::Diagnostic> diagnostics);
+  void set_diagnostics(ProblemSource source, std::vector<lint::Diagnostic> diagnostics);
   void set(ProblemSource source, const std::vector<Problem>& problems);
   void clear(ProblemSource source) { set(source, std::vector<Problem>{}); }
   const Problem& problem(int at) const { return row(at).problem; }
@@ -27,7 +27,7 @@ class ProblemsModel : public TableModel<planning::Diagnostic> {
   void counted();
 
  private:
-  std::map<ProblemSource, std::vector<planning::Diagnostic>> by_source_;
+  std::map<ProblemSource, std::vector<lint::Diagnostic>> by_source_;
 };
 
 }  // namespace mw::ui

@@ -7,7 +7,7 @@
 #include <QPushButton>
 #include <QScrollArea>
 
-#include "core/planning/diagnostics.h"
+#include "core/lint/fixes/diagnostics.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
@@ -91,7 +91,7 @@ void ProblemsPanel::build_table() {
 // The first fix of each problem; the details offer all of them.
 void ProblemsPanel::add_fix_buttons() {
   for (int r = 0; r < model_.rowCount(); ++r) {
-    const planning::Diagnostic& d = model_.row(r);
+    const lint::Diagnostic& d = model_.row(r);
     if (d.fixes.empty()) continue;
     auto* cell = new QWidget;
     QPushButton* button = add_button(*make_layout<QHBoxLayout>(cell, {4, 1, 4, 1}), tr("Fix"), {});
@@ -128,7 +128,7 @@ void ProblemsPanel::show_details() {
   const bool any = at.isValid() && (!model_.row(at.row()).why.empty() || !model_.row(at.row()).fixes.empty());
   details_->setVisible(any);
   if (!any) return;
-  const planning::Diagnostic& d = model_.row(at.row());
+  const lint::Diagnostic& d = model_.row(at.row());
   title_->setText(qs(d.problem.id) + u": "_s + qs(d.problem.message));
   why_->setText(qs(d.why));
   why_->setVisible(!d.why.empty());
@@ -139,7 +139,7 @@ void ProblemsPanel::show_details() {
       return fix.cost.empty() ? text : tr("%1 (%2)").arg(text, qs(fix.cost));
     };
     auto* button = new QPushButton(with_cost(tr("Fix: %1").arg(qs(fix.label))));
-    button->setToolTip(with_cost(qs(planning::set_text(fix))));
+    button->setToolTip(with_cost(qs(lint::set_text(fix))));
     button->setAccessibleName(button->text());
     const QString id = qs(d.problem.id);
     connect(button, &QPushButton::clicked, this, [this, fix, id] { emit fix_wanted(fix, id); });

@@ -208,7 +208,7 @@ void StatusStrip::show_no_prediction() {
 
 void StatusStrip::show_figures(bool on) {
   for (QWidget* widget : std::initializer_list<QWidget*>{bar_, origin_, sources_}) widget->setVisible(on);
-  measure_->setVisible(on && planning::has_shipped_rates(predictor_.design()->request()));
+  measure_->setVisible(on && plan::has_shipped_rates(predictor_.design()->request()));
 }
 
 // The figure is that of the document. If the prediction at the start of the displayed run differs, because of other

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/lint/check.h"
+#include "core/lint/rules/check.h"
 #include "core/plan/time/predict.h"
 
 namespace mw::plan {

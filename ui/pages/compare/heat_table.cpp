@@ -79,8 +79,8 @@ QVariant HeatTable::cell(const HeatRow& row, int column, int role) const {
     return bold;
   }
   if (role == Qt::DecorationRole && marked)
-    return icon(cell.verdict == serve::Verdict::impossible ? Glyph::error : Glyph::warning,
-                cell.verdict == serve::Verdict::impossible ? IconColor::bad : IconColor::warn);
+    return icon(cell.verdict == audit::Verdict::impossible ? Glyph::error : Glyph::warning,
+                cell.verdict == audit::Verdict::impossible ? IconColor::bad : IconColor::warn);
   if (role != Qt::ToolTipRole) return {};
   QString text = tr("<b>%1</b>, %n token(s), %2<br>%3: %4", nullptr, row.input_len)
                      .arg(row.run.toHtmlEscaped(), load_at(column), qs(views::label_of(metric_)),

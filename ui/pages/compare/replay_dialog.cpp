@@ -12,7 +12,7 @@
 #include <QVBoxLayout>
 
 #include "core/compare/replay_explained.h"
-#include "core/planning/plan_request.h"
+#include "core/plan/document/plan_request.h"
 #include "core/views/sweep_charts.h"
 #include "ui/form/text_fields.h"
 #include "ui/run_views/sweep_lines.h"
@@ -123,7 +123,7 @@ QString ReplayDialog::default_mesh(experiment::Experiment server) const {
   server.set_value("kind", "serve");
   server.set_value("mesh", Json::object());
   try {
-    return mesh_text(planning::planned_mesh(server, *context_));
+    return mesh_text(plan::planned_mesh(server, *context_));
   } catch (const Error&) {  // of an incomplete target
     return {};
   }
@@ -134,7 +134,7 @@ experiment::Experiment ReplayDialog::server() const {
   experiment::Experiment experiment = recording_.server;
   if (const auto target = edits_.find("target.id"); target != edits_.end()) try {
       if (!context_ || !target->second.is_string()) throw Error({.id = "TARGET", .message = "not known"});
-      planning::retarget(experiment, target->second.get<std::string>(), *context_);
+      plan::retarget(experiment, target->second.get<std::string>(), *context_);
     } catch (const Error&) {  // incomplete or unknown: reported by the replay
       experiment.set_value("target.id", target->second);
     }

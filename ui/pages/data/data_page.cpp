@@ -104,7 +104,7 @@ void DataPage::select_first() {
 void DataPage::show_current_row() {
   const QModelIndex at = table_->currentIndex();
   if (!at.isValid()) return;
-  const planning::DataRow& row = model_.row(at.row());
+  const data::DataRow& row = model_.row(at.row());
   wanted_row_ = row.row;
   reader_.show_row(row);
 }
@@ -204,12 +204,12 @@ void DataPage::show_state() {
   const State state = reader_.state();
   const auto source = reader_.request().source;
   const bool reading = state == State::reading || reader_.is_outdated();
-  const bool none = source == planning::DataSource::none;
+  const bool none = source == train::DataSource::none;
   const bool nothing = reader_.index() && reader_.index()->report.rows == 0 && reader_.rows().empty();
   const bool first = none && reading && !reader_.problem();  // nothing has been read yet
   const bool empty = reader_.problem() || (none && !first) || (nothing && !reading);
   stack_->setCurrentIndex(empty ? kEmpty : kFull);
-  const bool rows = source != planning::DataSource::lengths;
+  const bool rows = source != train::DataSource::lengths;
   rows_side_->setVisible(rows);
   token_side_->setVisible(rows);
   const QString wrong = notice();
@@ -223,8 +223,7 @@ void DataPage::show_state() {
   notice_text_->setText(wrong);
   const auto& index = reader_.index();
   fix_->setVisible(index && !index->ended && index->first_bad);
-  const auto& path =
-      source == planning::DataSource::lengths ? reader_.request().lengths : reader_.request().options.path;
+  const auto& path = source == train::DataSource::lengths ? reader_.request().lengths : reader_.request().options.path;
   name_->setText(none ? tr("Data") : qpath(path.filename()));
   name_->setToolTip(qpath(path));
   summary_->setText(summary_text());
@@ -250,7 +249,7 @@ QString DataPage::summary_text() const {
   if (state == State::reading) return tr("Reading, %1 row(s) so far", nullptr, plural_count(rows)).arg(read);
   if (state == State::stopped) return tr("Cancelled after %1 row(s)", nullptr, plural_count(rows)).arg(read);
   const auto& index = reader_.index();
-  if (!index || reader_.request().source == planning::DataSource::none) return {};
+  if (!index || reader_.request().source == train::DataSource::none) return {};
   const data::DatasetReport& r = index->report;
   QStringList parts{tr("%1 row(s)", nullptr, plural_count(r.rows)).arg(grouped(r.rows)),
                     tr("%1 to train on").arg(grouped(static_cast<std::int64_t>(index->train.size())))};
@@ -269,7 +268,7 @@ QString DataPage::summary_text() const {
   add(overlap.repeated, tr("%1 repeated"));
   add(overlap.held_out_in_train + overlap.held_out_prompts_in_train, tr("%1 held out but in training"));
   add(r.tokens, tr("%1 token(s) used", nullptr, plural_count(r.tokens)));
-  if (reader_.request().source == planning::DataSource::rows)
+  if (reader_.request().source == train::DataSource::rows)
     add(r.loss_tokens, tr("%1 with loss"));
   else
     parts << tr("a histogram of lengths; loss is unknown");
@@ -336,7 +335,7 @@ void DataPage::fit_columns() {
 QString DataPage::row_text() const {
   const QModelIndex at = table_->currentIndex();
   if (!at.isValid()) return {};
-  const planning::DataRow& row = model_.row(at.row());
+  const data::DataRow& row = model_.row(at.row());
   QStringList parts{place_text(row), state_text(row)};
   if (row.state != data::RowState::bad)
     parts << tr("%1 token(s), %2 with loss", nullptr, plural_count(row.tokens))
@@ -407,7 +406,7 @@ void DataPage::restyle() {
 void DataPage::choose_lengths_file() {
   if (!can_save_lengths()) return;
   const auto& request = reader_.request();
-  const auto& from = request.source == planning::DataSource::lengths ? request.lengths : request.options.path;
+  const auto& from = request.source == train::DataSource::lengths ? request.lengths : request.options.path;
   open_save_dialog(this,
                    {.title = tr("Save Lengths"),
                     .start = qpath(document_.experiment().folder() / from.stem().concat(".lengths.json")),
@@ -420,7 +419,7 @@ void DataPage::save_lengths(const QString& file) {
   if (!can_save_lengths()) return;
   try {
     const auto& request = reader_.request();
-    const std::string source = request.source == planning::DataSource::lengths
+    const std::string source = request.source == train::DataSource::lengths
                                    ? request.lengths.string()
                                    : request.options.path.string() + ", tokenizer " + request.tokenizer.string();
     data::write_lengths(fspath(file), reader_.index()->lengths, source);

@@ -62,7 +62,7 @@ void FileWatch::watch(const std::vector<std::filesystem::path>& patterns) {
 FileWatch::Stamps FileWatch::stamps() const {
   Stamps all;
   for (const auto& pattern : patterns_)
-    for (const auto& file : files_of(pattern)) all.emplace_back(file, planning::stamp_of(file));
+    for (const auto& file : files_of(pattern)) all.emplace_back(file, train::stamp_of(file));
   return all;
 }
 
@@ -122,7 +122,7 @@ void DataReader::watch() {
 }
 
 void DataReader::read(const experiment::Experiment& experiment) {
-  if (experiment_ && planning::same_data(*experiment_, experiment)) return;
+  if (experiment_ && train::same_data(*experiment_, experiment)) return;
   const bool first = !experiment_;
   experiment_ = experiment;
   watch();
@@ -149,7 +149,7 @@ void DataReader::cancel() {
 
 void DataReader::read_request(const Request& request, const std::stop_token& stop) {
   try {
-    const planning::DataIndexRequest data = planning::data_index_request(request.experiment);
+    const train::DataIndexRequest data = train::data_index_request(request.experiment);
     if (!cache_.index || request.again || !cache_.request.same_rows(data)) {
       cache_.index.reset();
       auto index = index_of(request, data, stop);
@@ -164,10 +164,10 @@ void DataReader::read_request(const Request& request, const std::stop_token& sto
   }
 }
 
-std::shared_ptr<const planning::DataIndex> DataReader::index_of(const Request& request,
-                                                                const planning::DataIndexRequest& data,
-                                                                const std::stop_token& stop) {
-  if (data.source == planning::DataSource::rows && (data.tokenizer != cache_.tokenizer_path || request.again)) {
+std::shared_ptr<const train::DataIndex> DataReader::index_of(const Request& request,
+                                                             const train::DataIndexRequest& data,
+                                                             const std::stop_token& stop) {
+  if (data.source == train::DataSource::rows && (data.tokenizer != cache_.tokenizer_path || request.again)) {
     cache_.tokenizer = data::load_tokenizer(data.tokenizer);
     cache_.tokenizer_path = data.tokenizer;
   }
@@ -180,7 +180,7 @@ std::shared_ptr<const planning::DataIndex> DataReader::index_of(const Request& r
     rows = {};
     handed_over = std::chrono::steady_clock::now();
   };
-  auto index = planning::index_data(
+  auto index = train::index_data(
       data, cache_.tokenizer.get(), stop,
       [&](long done, long total) {
         if (std::chrono::steady_clock::now() - handed_over < kChunk) return;
@@ -188,24 +188,24 @@ std::shared_ptr<const planning::DataIndex> DataReader::index_of(const Request& r
         const double fraction = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
         messages_.push({request.number, Progress{fraction}}, Delivery::telemetry);
       },
-      [&](const planning::DataRow& row) {
+      [&](const data::DataRow& row) {
         ++rows.read;
         if (listed == most_listed_) return;
         ++listed;
         rows.listed.push_back(row);
       });
   hand_over();
-  return std::make_shared<const planning::DataIndex>(std::move(index));
+  return std::make_shared<const train::DataIndex>(std::move(index));
 }
 
 // Only of data that is read to its end.
-data::OverlapReport DataReader::overlap_of(const planning::DataIndex& index, const planning::DataIndexRequest& data,
+data::OverlapReport DataReader::overlap_of(const train::DataIndex& index, const train::DataIndexRequest& data,
                                            const std::stop_token& stop) const {
-  if (data.source != planning::DataSource::rows || index.ended || !cache_.tokenizer) return {};
-  return planning::overlap_of(data, *cache_.tokenizer, stop);
+  if (data.source != train::DataSource::rows || index.ended || !cache_.tokenizer) return {};
+  return train::overlap_of(data, *cache_.tokenizer, stop);
 }
 
-void DataReader::show_row(const planning::DataRow& row) {
+void DataReader::show_row(const data::DataRow& row) {
   if (!tokenizer_) return;
   detail_task_.start([request = request_, tokenizer = tokenizer_, row](const ReportProgress&, const std::stop_token&) {
     return views::detail_of(request, *tokenizer, row);
@@ -247,7 +247,7 @@ void DataReader::take(Progress progress) {
 }
 
 void DataReader::take(Done done) {
-  state_ = done.request.source == planning::DataSource::none ? State::idle : State::done;
+  state_ = done.request.source == train::DataSource::none ? State::idle : State::done;
   outdated_ = false;
   request_ = std::move(done.request);
   index_ = std::move(done.index);

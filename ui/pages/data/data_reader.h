@@ -28,7 +28,7 @@ class FileWatch : public QObject {
   void changed();
 
  private:
-  using Stamps = std::vector<std::pair<std::filesystem::path, planning::FileStamp>>;
+  using Stamps = std::vector<std::pair<std::filesystem::path, train::FileStamp>>;
   Stamps stamps() const;
   void check();
   void follow();
@@ -49,19 +49,17 @@ class DataReader : public QObject {
   explicit DataReader(QObject* parent = nullptr, size_t most_listed = kMostListedRows);
   void read(const experiment::Experiment& experiment);  // does nothing if the data is the same
   void read_again();
-  void cancel();                                // keeps the rows read so far
-  void show_row(const planning::DataRow& row);  // detail() follows
+  void cancel();                            // keeps the rows read so far
+  void show_row(const data::DataRow& row);  // detail() follows
   void drain();
 
   State state() const { return state_; }
   bool is_outdated() const { return outdated_; }  // the displayed data belongs to an earlier document
-  const planning::DataIndexRequest& request() const { return request_; }
-  const std::vector<planning::DataRow>& rows() const { return rows_; }  // the first ones
-  std::int64_t rows_read() const { return rows_read_; }                 // so far
+  const train::DataIndexRequest& request() const { return request_; }
+  const std::vector<data::DataRow>& rows() const { return rows_; }  // the first ones
+  std::int64_t rows_read() const { return rows_read_; }             // so far
   bool lists_all() const { return rows_read_ == std::ssize(rows_); }
-  const std::shared_ptr<const planning::DataIndex>& index() const {
-    return index_;
-  }  // set when all rows have been read
+  const std::shared_ptr<const train::DataIndex>& index() const { return index_; }  // set when all rows have been read
   const std::optional<views::DataEconomy>& economy() const { return economy_; }
   const data::OverlapReport& overlap() const { return overlap_; }     // empty until all rows have been read
   const std::optional<Problem>& problem() const { return problem_; }  // set if the data could not be read
@@ -87,19 +85,19 @@ class DataReader : public QObject {
     bool again = false;  // read the file again even if it looks the same
   };
   struct Started {
-    planning::DataIndexRequest request;
+    train::DataIndexRequest request;
     Tokenizer tokenizer;
   };
   struct Progress {
     double fraction = 0;
   };
   struct Rows {
-    std::vector<planning::DataRow> listed;
+    std::vector<data::DataRow> listed;
     std::int64_t read = 0;  // with those that are not listed
   };
   struct Done {
-    planning::DataIndexRequest request;
-    std::shared_ptr<const planning::DataIndex> index;
+    train::DataIndexRequest request;
+    std::shared_ptr<const train::DataIndex> index;
     std::optional<views::DataEconomy> economy;
     data::OverlapReport overlap;
   };
@@ -110,9 +108,9 @@ class DataReader : public QObject {
   void start(Pace pace, bool again);
   void watch();
   void read_request(const Request& request, const std::stop_token& stop);
-  std::shared_ptr<const planning::DataIndex> index_of(const Request& request, const planning::DataIndexRequest& data,
-                                                      const std::stop_token& stop);
-  data::OverlapReport overlap_of(const planning::DataIndex& index, const planning::DataIndexRequest& data,
+  std::shared_ptr<const train::DataIndex> index_of(const Request& request, const train::DataIndexRequest& data,
+                                                   const std::stop_token& stop);
+  data::OverlapReport overlap_of(const train::DataIndex& index, const train::DataIndexRequest& data,
                                  const std::stop_token& stop) const;
   void take(Started started);
   void take(Rows rows);
@@ -127,12 +125,12 @@ class DataReader : public QObject {
   bool outdated_ = false;
   double fraction_ = 0;
   QElapsedTimer clock_;  // since the start of reading
-  planning::DataIndexRequest request_;
+  train::DataIndexRequest request_;
   Tokenizer tokenizer_;
   size_t most_listed_;
-  std::vector<planning::DataRow> rows_;
+  std::vector<data::DataRow> rows_;
   std::int64_t rows_read_ = 0;
-  std::shared_ptr<const planning::DataIndex> index_;
+  std::shared_ptr<const train::DataIndex> index_;
   std::optional<views::DataEconomy> economy_;
   data::OverlapReport overlap_;
   std::optional<Problem> problem_, detail_problem_;
@@ -140,8 +138,8 @@ class DataReader : public QObject {
 
   // Cache of the reading thread.
   struct Cache {
-    planning::DataIndexRequest request;
-    std::shared_ptr<const planning::DataIndex> index;
+    train::DataIndexRequest request;
+    std::shared_ptr<const train::DataIndex> index;
     data::OverlapReport overlap;
     std::filesystem::path tokenizer_path;
     Tokenizer tokenizer;

@@ -31,7 +31,7 @@ Histogram::Layer layer_of(const QString& name, int color, const data::LengthBins
 
 }  // namespace
 
-LengthChart length_chart(const planning::DataIndex& index, const planning::DataIndexRequest& request) {
+LengthChart length_chart(const train::DataIndex& index, const train::DataIndexRequest& request) {
   LengthChart chart;
   if (index.lengths.empty()) return chart;
   const data::LengthStats stats = data::length_stats(index.lengths);

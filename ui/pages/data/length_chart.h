@@ -12,6 +12,6 @@ struct LengthChart {
   QString caption{};
   std::vector<LevelLine> limits{};  // vertical lines
 };
-LengthChart length_chart(const planning::DataIndex& index, const planning::DataIndexRequest& request);
+LengthChart length_chart(const train::DataIndex& index, const train::DataIndexRequest& request);
 
 }  // namespace mw::ui

@@ -12,12 +12,12 @@ namespace {
 
 using data::RowState;
 
-bool matches(const planning::DataRow& row, RowFilter filter) {
+bool matches(const data::DataRow& row, RowFilter filter) {
   if (filter == RowFilter::held_out) return row.used > 0 && row.split == data::Split::held_out;
   return filter == RowFilter::all || static_cast<int>(filter) == static_cast<int>(row.state) + 1;
 }
 
-QString explained(const planning::DataRow& row) {
+QString explained(const data::DataRow& row) {
   switch (row.state) {
     case RowState::ok:
       return row.split == data::Split::held_out ? QObject::tr("Kept for evaluation, not trained on")
@@ -44,33 +44,31 @@ QColor state_color(RowState state) {
   return state == RowState::bad ? theme().bad : state == RowState::ok ? theme().text : theme().warn;
 }
 
-QVariant row_cell(const planning::DataRow& r, int column, int role) {
+QVariant row_cell(const data::DataRow& r, int column, int role) {
   if (role == Qt::ToolTipRole) return QString(place_text(r) + u"\n"_s + explained(r));
   if (role != Qt::ForegroundRole) return {};
   if (column == DataRowsModel::number) return theme().muted;
   return column == DataRowsModel::state ? state_color(r.state) : r.used > 0 ? theme().text : theme().muted;
 }
 
-TableModel<planning::DataRow>::Columns row_columns() {
+TableModel<data::DataRow>::Columns row_columns() {
   return {
       {.title = QObject::tr("Row"),
        .tooltip = QObject::tr("In the order of the file"),
        .alignment = Qt::AlignRight,
        .text =
-           [](const planning::DataRow& r) {
+           [](const data::DataRow& r) {
              return r.row >= 0 ? grouped(r.row + 1) : QObject::tr("line %1").arg(grouped(r.place.line));
            }},
       {.title = QObject::tr("State"), .tooltip = QObject::tr("What training does with the row"), .text = state_text},
       {.title = QObject::tr("Tokens"),
        .tooltip = QObject::tr("Tokens of the whole row, including beginning and end markers"),
        .alignment = Qt::AlignRight,
-       .text = [](const planning::DataRow& r) { return r.state == RowState::bad ? QString() : grouped(r.tokens); }},
+       .text = [](const data::DataRow& r) { return r.state == RowState::bad ? QString() : grouped(r.tokens); }},
       {.title = QObject::tr("Loss"),
        .tooltip = QObject::tr("Tokens that carry loss"),
        .alignment = Qt::AlignRight,
-       .text = [](const planning::DataRow& r) {
-         return r.state == RowState::bad ? QString() : grouped(r.loss_tokens);
-       }}};
+       .text = [](const data::DataRow& r) { return r.state == RowState::bad ? QString() : grouped(r.loss_tokens); }}};
 }
 
 }  // namespace
@@ -85,7 +83,7 @@ QString filter_text(RowFilter filter) {
   return QObject::tr(kTexts[static_cast<size_t>(filter)]);
 }
 
-QString state_text(const planning::DataRow& row) {
+QString state_text(const data::DataRow& row) {
   static constexpr const char* kTexts[] = {QT_TRANSLATE_NOOP("QObject", "ok"),
                                            QT_TRANSLATE_NOOP("QObject", "truncated"),
                                            QT_TRANSLATE_NOOP("QObject", "long, dropped"),
@@ -97,12 +95,12 @@ QString state_text(const planning::DataRow& row) {
   return matches(row, RowFilter::held_out) ? QObject::tr("%1, held out").arg(text) : text;
 }
 
-QString place_text(const planning::DataRow& row) {
+QString place_text(const data::DataRow& row) {
   if (row.row < 0) return QObject::tr("Line %1").arg(grouped(row.place.line));
   return QObject::tr("Row %1, line %2").arg(grouped(row.row + 1), grouped(row.place.line));
 }
 
-DataRowsModel::DataRowsModel(const std::vector<planning::DataRow>& rows)
+DataRowsModel::DataRowsModel(const std::vector<data::DataRow>& rows)
     : TableModel(row_columns(), row_cell), all_(rows) {}
 
 void DataRowsModel::restart() {
@@ -149,7 +147,7 @@ void DataRowsModel::arrange() {
   for (size_t i = 0; i < seen_; ++i)
     if (matches(all_[i], filter_)) order_.push_back(static_cast<std::uint32_t>(i));
   const auto key = [this](std::uint32_t i) -> std::int64_t {
-    const planning::DataRow& r = all_[i];
+    const data::DataRow& r = all_[i];
     return sorted_by_ == tokens ? r.tokens : sorted_by_ == loss ? r.loss_tokens : static_cast<std::int64_t>(r.state);
   };
   if (sorted_by_ != number)

@@ -12,22 +12,22 @@ enum class RowFilter { all, ok, truncated, too_long, no_loss, bad, repeated, in_
 inline constexpr int kRowFilters = 9;
 
 QString filter_text(RowFilter filter);
-QString state_text(const planning::DataRow& row);
+QString state_text(const data::DataRow& row);
 // "Row 12, line 14"; "Line 3" for a line that is not a row.
-QString place_text(const planning::DataRow& row);
+QString place_text(const data::DataRow& row);
 
-class DataRowsModel : public TableModel<planning::DataRow> {
+class DataRowsModel : public TableModel<data::DataRow> {
  public:
   enum Column { number, state, tokens, loss };
   // `rows` outlives the model.
-  explicit DataRowsModel(const std::vector<planning::DataRow>& rows);
+  explicit DataRowsModel(const std::vector<data::DataRow>& rows);
 
   void restart();  // the rows were reset
   void grow();     // rows were appended
   void set_filter(RowFilter filter);
   RowFilter filter() const { return filter_; }
   std::int64_t count(RowFilter filter) const { return counts_[static_cast<size_t>(filter)]; }
-  const planning::DataRow& row(int at) const override { return all_[order_[static_cast<size_t>(at)]]; }
+  const data::DataRow& row(int at) const override { return all_[order_[static_cast<size_t>(at)]]; }
   int find(std::int64_t row) const;  // the visible row with this number; -1: none
 
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
@@ -36,7 +36,7 @@ class DataRowsModel : public TableModel<planning::DataRow> {
  private:
   int size() const override { return static_cast<int>(order_.size()); }
   void arrange();
-  const std::vector<planning::DataRow>& all_;
+  const std::vector<data::DataRow>& all_;
   std::vector<std::uint32_t> order_;  // of the visible rows
   size_t seen_ = 0;                   // rows examined
   std::array<std::int64_t, kRowFilters> counts_{};

@@ -5,9 +5,9 @@
 #include <QToolButton>
 
 #include "core/experiment/bind.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/train/checkpoint.h"
 #include "core/train/run_settings.h"
-#include "core/formats/huggingface/hf_weights.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
@@ -102,7 +102,7 @@ void TokenContext::start() {
   std::vector<int> ids;
   for (const views::DataToken& token : detail_.tokens) ids.push_back(token.id);
   if (detail_.row.used > 0) ids.resize(std::min(ids.size(), static_cast<size_t>(detail_.row.used)));
-  const auto work = [request = reader_.request(), rows = packs ? reader_.rows() : std::vector<planning::DataRow>(),
+  const auto work = [request = reader_.request(), rows = packs ? reader_.rows() : std::vector<data::DataRow>(),
                      row = detail_.row, ids = std::move(ids), experiment = *experiment_,
                      tokenizer = reader_.tokenizer(),
                      losses = losses_](const std::filesystem::path& tuned, const std::stop_token& stop) {

@@ -93,7 +93,7 @@ CandidatesModel::Settings CandidatesModel::all_settings(const Candidate& c) cons
   return out;
 }
 
-void CandidatesModel::show(const std::shared_ptr<const planning::ExperimentSearch>& found) {
+void CandidatesModel::show(const std::shared_ptr<const plan::ExperimentSearch>& found) {
   work_ = found ? found->request.work : plan::Work::train;
   std::vector<Candidate> rows = found ? found->result.candidates : std::vector<Candidate>();
   if (rows.size() > kListed) rows.erase(rows.begin() + kListed, rows.end());
@@ -225,8 +225,8 @@ void Alternatives::search() {
     plan::SearchOptions options{.by = by};
     options.progress = [&](std::int64_t done, std::int64_t total) { report({"searching", done, total}); };
     const auto targets = all_targets ? other_targets(context) : std::vector<std::string>();
-    return std::make_shared<const planning::ExperimentSearch>(
-        planning::search_experiment(experiment, targets, context, options, stop));
+    return std::make_shared<const plan::ExperimentSearch>(
+        plan::search_experiment(experiment, targets, context, options, stop));
   });
 }
 
@@ -327,9 +327,9 @@ void Alternatives::draw() {
 void Alternatives::apply(int row) {
   if (!found_ || outdated_) return;
   const plan::PlanChoice to = model_.row(row).choice, from = plan::choice_of(found_->request);
-  const lint::Fix fix{.label = plan::to_text(to, found_->request.work), .edits = planning::edits_to(*found_, from, to)};
+  const lint::Fix fix{.label = plan::to_text(to, found_->request.work), .edits = plan::edits_to(*found_, from, to)};
   experiment::Experiment next = found_for_.front();
-  planning::apply(next, fix);
+  lint::apply(next, fix);
   found_for_.push_back(next);
   document_.replace(std::move(next), tr("choice of %1").arg(qs(fix.label)));
 }

@@ -8,9 +8,9 @@
 #include <QWidget>
 #include <memory>
 
+#include "core/lint/fixes/diagnostics.h"
 #include "core/plan/calibration/plan_context.h"
-#include "core/planning/diagnostics.h"
-#include "core/planning/search_experiment.h"
+#include "core/plan/experiment/search_experiment.h"
 #include "ui/charts/chart.h"
 #include "ui/session/background_task.h"
 #include "ui/session/document.h"
@@ -31,8 +31,8 @@ class CandidatesModel : public TableModel<plan::Candidate> {
  public:
   enum Column { pareto, target, mesh, request, step, usd, memory, settings };
   CandidatesModel();
-  void show(const std::shared_ptr<const planning::ExperimentSearch>& found);  // may be null
-  bool is_column_used(int column) const;             // false: it has the same value in every row
+  void show(const std::shared_ptr<const plan::ExperimentSearch>& found);  // may be null
+  bool is_column_used(int column) const;                                  // false: it has the same value in every row
   const QString& shared() const { return shared_; }  // settings that all rows have: "remat none, full logits"
 
  private:
@@ -63,7 +63,7 @@ class Alternatives : public QWidget {
   void problem(const mw::Problem& problem);
 
  private:
-  using SearchPtr = std::shared_ptr<const planning::ExperimentSearch>;
+  using SearchPtr = std::shared_ptr<const plan::ExperimentSearch>;
   void build();
   void show_progress();
   void take_result();

@@ -93,13 +93,12 @@ CalibrationRowsModel::CalibrationRowsModel()
            number_column<ProposedRow>(tr("Fitted"),
                                       [](const ProposedRow& r) { return value_text(r.fitted.predicted); }),
            number_column<ProposedRow>(tr("Current error"),
-                                      [](const ProposedRow& r) { return qs(planning::error_text(r.now.error)); }),
-           number_column<ProposedRow>(tr("Held-out error"),
-                                      [](const ProposedRow& r) {
-                                        return r.held_out ? qs(planning::error_text(r.held_out->error)) : QString();
-                                      }),
+                                      [](const ProposedRow& r) { return qs(audit::error_text(r.now.error)); }),
+           number_column<ProposedRow>(
+               tr("Held-out error"),
+               [](const ProposedRow& r) { return r.held_out ? qs(audit::error_text(r.held_out->error)) : QString(); }),
            number_column<ProposedRow>(tr("Fitted error"),
-                                      [](const ProposedRow& r) { return qs(planning::error_text(r.fitted.error)); })},
+                                      [](const ProposedRow& r) { return qs(audit::error_text(r.fitted.error)); })},
           [](const ProposedRow& r, int column, int role) -> QVariant {
             if (role == Qt::ToolTipRole) return row_tooltip(r);
             return role == Qt::ForegroundRole ? row_color(r, column) : QVariant();
@@ -196,7 +195,7 @@ void CalibrateDialog::fill_runs(QMenu* menu) {
   constexpr size_t kMost = 30;
   menu->clear();
   try {
-    std::vector<store::RunRow> all = planning::measured_runs(runs_folder_);
+    std::vector<store::RunRow> all = audit::measured_runs(runs_folder_);
     all.resize(std::min(all.size(), kMost));
     for (const store::RunRow& r : all) {
       QAction* a =
@@ -273,7 +272,7 @@ void CalibrateDialog::show_result() {
   efficiencies_.set_rows(proposed ? result->proposal->efficiencies : std::vector<plan::ProposedEfficiency>());
   for (QTableView* t : {rows_table_, efficiencies_table_}) t->resizeColumnsToContents();
   verdict_->setText(
-      proposed ? qs(planning::verdict_text(*result->proposal))
+      proposed ? qs(audit::verdict_text(*result->proposal))
       : result ? tr("Nothing to fit")
                : tr("Add measurements to fit the efficiencies to them. Nothing is saved until you accept the result."));
   QStringList notes;
@@ -370,7 +369,7 @@ QWidget* CalibrateDialog::names_bar() {
   auto* bar = new QWidget(this);
   auto* grid = flush_layout<QGridLayout>(bar, 6);
   grid->addWidget(new QLabel(tr("Fit"), bar), 0, 0);
-  for (const auto& n : planning::fittable_efficiencies()) {
+  for (const auto& n : audit::fittable_efficiencies()) {
     QToolButton* chip = chip_button(qs(n.name), qs(n.help), bar);
     chip->setChecked(n.name == plan::FitOptions{}.names.front());
     chip->setFocusPolicy(Qt::StrongFocus);

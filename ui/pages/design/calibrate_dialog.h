@@ -75,7 +75,7 @@ class CalibrateDialog : public QDialog {
 
   Calibrator& calibrator_;
   std::filesystem::path runs_folder_;
-  planning::CalibrationRequest request_;
+  audit::CalibrationRequest request_;
   CalibrationRowsModel rows_;
   EfficienciesModel efficiencies_;
   ChartLink link_;

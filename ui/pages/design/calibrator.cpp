@@ -5,6 +5,7 @@
 
 #include "core/base/files.h"
 #include "core/plan/calibration/calibration_file.h"
+#include "core/store/store_summary.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -13,21 +14,21 @@ Calibrator::Calibrator(SharedPlanContext& context, QObject* parent) : QObject(pa
   connect(&task_, &BackgroundWork::changed, this, [this] {
     if (!task_.is_busy() && task_.result())
       result_ =
-          std::make_shared<const planning::CalibrationResult>(std::move(*std::exchange(task_.result(), std::nullopt)));
+          std::make_shared<const audit::CalibrationResult>(std::move(*std::exchange(task_.result(), std::nullopt)));
     emit changed();
   });
 }
 
-void Calibrator::calibrate(planning::CalibrationRequest request) {
+void Calibrator::calibrate(audit::CalibrationRequest request) {
   request.published = context_.shipped_folder() / "measurements.json";
-  request.date = planning::today_utc();
+  request.date = store::today_utc();
   result_.reset();
   task_.start([request = std::move(request), load = context_.loader()](const ReportProgress& report,
                                                                        const std::stop_token& stop) {
-    planning::CalibrationResult found;
+    audit::CalibrationResult found;
     try {
       const plan::PlanContextPtr context = load();
-      found = planning::calibrate(
+      found = audit::calibrate(
           request, *context,
           [&](int done, int total) {
             report({"calibrating", done, total});

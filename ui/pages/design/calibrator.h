@@ -5,7 +5,7 @@
 #include <QObject>
 #include <memory>
 
-#include "core/planning/calibrating.h"
+#include "core/audit/calibrating.h"
 #include "ui/session/background_task.h"
 #include "ui/session/shared_plan_context.h"
 
@@ -15,12 +15,12 @@ class Calibrator : public QObject {
   Q_OBJECT
  public:
   explicit Calibrator(SharedPlanContext& context, QObject* parent = nullptr);
-  void calibrate(planning::CalibrationRequest request);  // a newer request replaces an older one
-  void cancel();                                         // also discards the result
+  void calibrate(audit::CalibrationRequest request);  // a newer request replaces an older one
+  void cancel();                                      // also discards the result
 
   bool is_busy() const { return task_.is_busy(); }
   int percent() const { return task_.percent(); }
-  const std::shared_ptr<const planning::CalibrationResult>& result() const { return result_; }  // null: none
+  const std::shared_ptr<const audit::CalibrationResult>& result() const { return result_; }  // null: none
 
   bool can_accept() const { return !context_.own_folder().empty(); }
   bool has_user_calibration() const;
@@ -41,9 +41,9 @@ class Calibrator : public QObject {
   void change(Write write);
 
   SharedPlanContext& context_;
-  std::shared_ptr<const planning::CalibrationResult> result_;
+  std::shared_ptr<const audit::CalibrationResult> result_;
   std::vector<std::optional<std::string>> before_;  // the user's file before each change of this session
-  BackgroundTask<planning::CalibrationResult> task_{"CALIBRATION"};
+  BackgroundTask<audit::CalibrationResult> task_{"CALIBRATION"};
 };
 
 }  // namespace mw::ui

@@ -18,7 +18,7 @@
 namespace mw::ui {
 namespace {
 
-using planning::CostClass;
+using plan::CostClass;
 
 constexpr size_t kMostSwings = 6;
 
@@ -48,7 +48,7 @@ CostModel::CostModel()
           }(),
           [](const CostRow& r, int, int role) { return role == Qt::ToolTipRole ? QVariant(r.tooltip) : QVariant(); }) {}
 
-void CostModel::show(const planning::CostPlan& cost) {
+void CostModel::show(const plan::CostPlan& cost) {
   std::vector<CostRow> rows;
   const auto add = [&](const QString& name, const QString& tooltip, auto text) {
     CostRow& row = rows.emplace_back(CostRow{name, tooltip});
@@ -120,18 +120,18 @@ QString CostView::break_even() const {
   return break_even_->text();
 }
 
-void CostView::show_cost(const planning::CostPlan* cost, const planning::CostPlan* pinned) {
+void CostView::show_cost(const plan::CostPlan* cost, const plan::CostPlan* pinned) {
   stack_->setCurrentIndex(cost ? 1 : 0);
   if (!cost) return;
-  load_->setText(qs(planning::load_text(*cost)).trimmed());
-  break_even_->setText(pinned ? qs(planning::break_even_text(*pinned, *cost)) : QString());
+  load_->setText(qs(plan::load_text(*cost)).trimmed());
+  break_even_->setText(pinned ? qs(plan::break_even_text(*pinned, *cost)) : QString());
   break_even_->setVisible(pinned);
   model_.show(*cost);
   show_swings(*cost);
 }
 
 // Bars of what an input saves and adds, when it is lower or higher by the variation.
-void CostView::show_swings(const planning::CostPlan& cost) {
+void CostView::show_swings(const plan::CostPlan& cost) {
   struct Bar {
     double less = 0, more = 0;
   };

@@ -19,21 +19,21 @@ namespace mw::ui {
 // One part of the cost by price class.
 struct CostRow {
   QString name{}, tooltip{};
-  std::array<QString, 3> texts{};  // by planning::CostClass; empty: no price
+  std::array<QString, 3> texts{};  // by plan::CostClass; empty: no price
 };
 class CostModel : public TableModel<CostRow> {
   Q_DECLARE_TR_FUNCTIONS(mw::ui::CostModel)
  public:
   enum Row { training, serving, starting, preempted, total, servers, per_million };
   CostModel();
-  void show(const planning::CostPlan& cost);
+  void show(const plan::CostPlan& cost);
 };
 
 class CostView : public QWidget {
   Q_OBJECT
  public:
   explicit CostView(QWidget* parent = nullptr);
-  void show_cost(const planning::CostPlan* cost, const planning::CostPlan* pinned);  // null: none
+  void show_cost(const plan::CostPlan* cost, const plan::CostPlan* pinned);  // null: none
   CostModel& model() { return model_; }
   Chart& chart() { return *chart_; }
   QString load() const;
@@ -43,7 +43,7 @@ class CostView : public QWidget {
   void setting_wanted(const QString& key);
 
  private:
-  void show_swings(const planning::CostPlan& cost);
+  void show_swings(const plan::CostPlan& cost);
   CostModel model_;
   ChartLink by_input_;
   QStackedWidget* stack_;

@@ -13,7 +13,7 @@
 #include <QVBoxLayout>
 
 #include "core/plan/calibration/plan_context.h"
-#include "core/planning/plan_request.h"
+#include "core/plan/document/plan_request.h"
 #include "core/store/store.h"
 #include "ui/session/action_registry.h"
 #include "ui/session/session.h"
@@ -76,7 +76,7 @@ DesignPage::DesignPage(Document& document, Predictor& predictor, SharedPlanConte
   wire_canvas();
   document_.complete_after("target.id", [this](const experiment::Experiment& before, experiment::Experiment& next) {
     try {
-      planning::follow_target(before, next, *context_.context());
+      plan::follow_target(before, next, *context_.context());
     } catch (const Error&) {
       // The prediction reports a catalogue that cannot be read.
     }
@@ -419,7 +419,7 @@ void DesignPage::update_all() {
   time_->setFixedHeight(bars_height(times.bars.size()));
   time_->set_bars(std::move(times));
   time_->show();
-  alternatives_->set_searchable(!planning::runs_here(shown_->request()));
+  alternatives_->set_searchable(!plan::runs_here(shown_->request()));
   const std::vector<views::PlanLine> lines = views::plan_lines(*shown_);
   show_change(lines);
   plan_.show(lines, pinned_lines_, dimmed_);

@@ -11,8 +11,9 @@
 #include <QVBoxLayout>
 #include <cmath>
 
+#include "core/audit/calibrating.h"
 #include "core/base/units.h"
-#include "core/planning/calibrating.h"
+#include "core/store/store_summary.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -20,10 +21,10 @@
 namespace mw::ui {
 namespace {
 
+using audit::AccuracyGroup;
+using audit::AccuracyRow;
 using plan::FigureKind;
 using plan::MeasurementUse;
-using planning::AccuracyGroup;
-using planning::AccuracyRow;
 
 QString tr_accuracy(const char* text) {
   return AccuracyDialog::tr(text);
@@ -74,9 +75,9 @@ TableModel<AccuracyRow>::Columns accuracy_columns() {
               [](const AccuracyRow& r) { return QVariant(r.predicted); }),
           text(tr_accuracy("Unit"), &AccuracyRow::unit),
           number_column<AccuracyRow>(
-              tr_accuracy("Error"), [](const AccuracyRow& r) { return qs(planning::error_text(r)); }, error_key),
+              tr_accuracy("Error"), [](const AccuracyRow& r) { return qs(audit::error_text(r)); }, error_key),
           {.title = tr_accuracy("90 % Interval"), .alignment = Qt::AlignRight, .text = [](const AccuracyRow& r) {
-             return qs(planning::interval_text(r));
+             return qs(audit::interval_text(r));
            }}};
 }
 
@@ -106,7 +107,7 @@ TableModel<AccuracyGroup>::Columns total_columns() {
       {.title = tr_accuracy("Kind"),
        .text =
            [](const AccuracyGroup& g) {
-             if (g.vendor) return tr_accuracy("%1, %2").arg(kind_name(g.kind), qs(planning::vendor_text(*g.vendor)));
+             if (g.vendor) return tr_accuracy("%1, %2").arg(kind_name(g.kind), qs(audit::vendor_text(*g.vendor)));
              return g.stable_only ? tr_accuracy("%1, stable load").arg(kind_name(g.kind)) : kind_name(g.kind);
            }},
       {.title = tr_accuracy("Use"), .text = [](const AccuracyGroup& g) { return use_name(g.use); }},
@@ -177,7 +178,7 @@ void AccuracyDialog::show_accuracy() {
   progress_->show();
   open();
   task_.start([resources = resources_, load = context_](const ReportProgress&, const std::stop_token& stop) {
-    return planning::accuracy({.resources = resources, .date = planning::today_utc()}, *load(), stop);
+    return audit::accuracy({.resources = resources, .date = store::today_utc()}, *load(), stop);
   });
 }
 
@@ -189,7 +190,7 @@ void AccuracyDialog::show_report() {
     return result_->show_text(qs(to_text(*task_.problem())), ResultText::Tone::bad);
   }
   if (!task_.result()) return;
-  const planning::AccuracyReport& report = *task_.result();
+  const audit::AccuracyReport& report = *task_.result();
   totals_.set_rows(report.totals);
   description_->setText(
       tr("%1 published figures, predicted with the calibration: %2. Holdout rows are never fitted to.")

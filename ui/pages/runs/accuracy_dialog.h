@@ -2,7 +2,7 @@
 // Published measurements beside their predictions, computed on a worker thread: means by kind, a chart of predicted
 // over measured, and a table of the rows. GUI thread.
 #pragma once
-#include "core/planning/accuracy.h"
+#include "core/audit/accuracy.h"
 #include "ui/charts/chart.h"
 #include "ui/session/background_task.h"
 #include "ui/theme/dialog_parts.h"
@@ -20,8 +20,8 @@ class AccuracyDialog : public TaskDialog {
   AccuracyDialog(std::filesystem::path resources, plan::LoadContext context, QWidget* parent = nullptr);
   void show_accuracy();  // opens the dialog; predicts when it is first shown
   BackgroundWork& task() { return task_; }
-  TableModel<planning::AccuracyRow>& rows() { return rows_; }
-  TableModel<planning::AccuracyGroup>& totals() { return totals_; }
+  TableModel<audit::AccuracyRow>& rows() { return rows_; }
+  TableModel<audit::AccuracyGroup>& totals() { return totals_; }
   QComboBox& kind() { return *kind_; }
   Chart& chart() { return *chart_; }
 
@@ -31,18 +31,18 @@ class AccuracyDialog : public TaskDialog {
  private:
   void show_report();
   void show_rows();  // of the chosen kind
-  void draw(const std::vector<planning::AccuracyRow>& shown);
+  void draw(const std::vector<audit::AccuracyRow>& shown);
 
   std::filesystem::path resources_;
   plan::LoadContext context_;
-  TableModel<planning::AccuracyRow> rows_;
-  TableModel<planning::AccuracyGroup> totals_;
+  TableModel<audit::AccuracyRow> rows_;
+  TableModel<audit::AccuracyGroup> totals_;
   QSortFilterProxyModel* sorted_;
   QComboBox* kind_;
   ChartLink link_;
   Chart* chart_;
   QTableView *totals_table_, *rows_table_;
-  BackgroundTask<planning::AccuracyReport> task_{"ACCURACY"};
+  BackgroundTask<audit::AccuracyReport> task_{"ACCURACY"};
 };
 
 }  // namespace mw::ui

@@ -172,10 +172,10 @@ bool SweepModel::is_column_used(int column) const {
                      [&](const BenchPoint& p) { return std::isfinite(number(column).of(p)); });
 }
 
-std::vector<const serve::Finding*> SweepModel::findings(const SweepRow& row) const {
-  std::vector<const serve::Finding*> found;
+std::vector<const audit::AuditFinding*> SweepModel::findings(const SweepRow& row) const {
+  std::vector<const audit::AuditFinding*> found;
   for (const auto& f : view_->findings)
-    if (f.point == row.index && f.verdict != serve::Verdict::fine) found.push_back(&f);
+    if (f.point == row.index && f.verdict != audit::Verdict::fine) found.push_back(&f);
   return found;
 }
 
@@ -192,14 +192,14 @@ QVariant SweepModel::cell(const SweepRow& row, int column, int role) const {
     }
     case Qt::BackgroundRole:
       if (!marked) return {};
-      return mix(theme().panel, marked->verdict == serve::Verdict::impossible ? theme().bad : theme().warn, 0.28);
+      return mix(theme().panel, marked->verdict == audit::Verdict::impossible ? theme().bad : theme().warn, 0.28);
     case Qt::ForegroundRole: {
       const std::string& v = row.point.verdict;
       if (column == verdict) return v == "stable" ? theme().good : v == "overloaded" ? theme().bad : theme().warn;
       if (column != audit) return {};
       const auto all = findings(row);
       const bool impossible =
-          std::any_of(all.begin(), all.end(), [](const auto* f) { return f->verdict == serve::Verdict::impossible; });
+          std::any_of(all.begin(), all.end(), [](const auto* f) { return f->verdict == audit::Verdict::impossible; });
       return impossible ? theme().bad : theme().warn;
     }
     default:

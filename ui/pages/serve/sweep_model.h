@@ -24,7 +24,7 @@ class SweepModel : public TableModel<SweepRow> {
 
  private:
   QVariant cell(const SweepRow& row, int column, int role) const;
-  std::vector<const serve::Finding*> findings(const SweepRow& row) const;  // of the point, except fine ones
+  std::vector<const audit::AuditFinding*> findings(const SweepRow& row) const;  // of the point, except fine ones
   Columns table_columns() const;
   SweepViewPtr view_;
 };

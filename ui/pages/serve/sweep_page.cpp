@@ -249,7 +249,7 @@ void SweepPage::show_verdict() {
     if (!verdict.isEmpty()) parts << tr("%n token(s): %1", nullptr, line.input_len).arg(verdict);
   }
   const auto found = std::count_if(view_->findings.begin(), view_->findings.end(),
-                                   [](const auto& f) { return f.verdict != serve::Verdict::fine; });
+                                   [](const auto& f) { return f.verdict != audit::Verdict::fine; });
   if (found > 0) parts << tr("audit findings: %1").arg(found);
   if (view_->ignored > 0) parts << tr("%n point(s) could not be read", nullptr, plural_count(view_->ignored));
   label_->setText(parts.join(u"  \u00B7  "_s));

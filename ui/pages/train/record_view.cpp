@@ -110,7 +110,7 @@ void RecordView::fill() {
 void RecordView::add_audit() {
   if (run_->id.empty() || run_->kind() != RunKind::train || !context_) return;
   try {
-    const serve::TrainingAudit audit =
+    const audit::TrainingAudit audit =
         compare::audit_known(compare::training_claim({.name = run_->name,
                                                       .id = run_->id,
                                                       .experiment = run_->record,
@@ -118,9 +118,9 @@ void RecordView::add_audit() {
                                                       .has_all_settings = !run_->view.is_imported()}),
                              *context_());
     auto* verdict = new QTreeWidgetItem(this, {tr("Audit"), qs(to_string(compare::worst(audit)))});
-    for (const serve::MfuFormula& f : audit.mfu)
+    for (const audit::MfuFormula& f : audit.mfu)
       add(verdict, tr("MFU"), tr("%1 %").arg(qs(number_text(100 * f.share, 3))), qs(f.name));
-    for (const serve::Finding& f : audit.findings)
+    for (const audit::AuditFinding& f : audit.findings)
       add(verdict, qs(f.rule), tr("%1: %2").arg(qs(to_string(f.verdict)), qs(f.text)), qs(f.formula));
   } catch (const Error& error) {  // the catalogue cannot be read
     add(new QTreeWidgetItem(this, {tr("Audit"), tr("not possible")}), tr("Error"), qs(to_text(error.problem())));

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/audit/calibrating.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <set>
+
+#include "core/base/files.h"
+#include "core/plan/document/plan_request.h"
+
+namespace mw::audit {
+namespace {
+
+namespace fs = std::filesystem;
+
+Problem with_file(Problem p, const fs::path& file) {
+  if (p.file.empty()) p.file = file.string();
+  return p;
+}
+
+std::string source_text(const CalibrationRequest& request) {
+  std::vector<std::string> all;
+  for (const fs::path& file : request.files) all.push_back(file.filename().string());
+  all.insert(all.end(), request.runs.begin(), request.runs.end());
+  const size_t shown = std::min<size_t>(all.size(), 3);
+  std::string out;
+  for (size_t i = 0; i < shown; ++i) out += (out.empty() ? "" : ", ") + all[i];
+  return all.size() > shown ? out + " and " + std::to_string(all.size() - shown) + " more" : out;
+}
+
+class Reader {
+ public:
+  Reader(const CalibrationRequest& request, const plan::PlanContext& context, std::vector<Problem>& problems)
+      : request_(request), context_(context), problems_(problems) {}
+
+  std::vector<plan::Measurement> rows() {
+    for (const fs::path& file : request_.files) try {
+        plan::Measurements read = plan::read_measurements(file, context_.catalogue, plan::BadRows::collected);
+        for (Problem& p : read.problems) problems_.push_back(with_file(std::move(p), file));
+        for (plan::Measurement& m : read.rows) add(std::move(m), file.string());
+      } catch (const Error& e) {
+        problems_.push_back(with_file(e.problem(), file));
+      }
+    if (!request_.runs.empty()) try {
+        const store::Store store(request_.runs_folder);
+        for (const store::RunId& run : request_.runs) read_run(store, run);
+      } catch (const Error& e) {
+        problems_.push_back(with_file(e.problem(), request_.runs_folder));
+      }
+    return std::move(rows_);
+  }
+
+ private:
+  void read_run(const store::Store& store, const store::RunId& run) {
+    try {
+      add(measured_run(store, run, context_), run);
+    } catch (const Error& e) {
+      problems_.push_back(e.problem());
+    }
+  }
+  void add(plan::Measurement m, const std::string& from) {
+    if (ids_.insert(m.id).second) return rows_.push_back(std::move(m));
+    problems_.push_back({.id = "MEASUREMENT",
+                         .message = "two rows have the same id",
+                         .file = from,
+                         .place = "rows." + m.id,
+                         .found = m.id,
+                         .expected = "a unique id for each row",
+                         .fix = "change one of the ids, or pass each file and run only once"});
+  }
+
+  const CalibrationRequest& request_;
+  const plan::PlanContext& context_;
+  std::vector<Problem>& problems_;
+  std::set<std::string> ids_;
+  std::vector<plan::Measurement> rows_;
+};
+
+std::vector<double> rates(const store::Store& store, const store::RunId& run) {
+  std::vector<double> out;
+  for (const auto& [step, value] : store.metric(run, "train/tokens_per_second"))
+    if (step > 1 && std::isfinite(value) && value > 0) out.push_back(value);
+  return out;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+plan::Measurement measured_run(const store::Store& store, const store::RunId& run, const plan::PlanContext& context) {
+  const auto row = store.find(run);
+  if (!row)
+    throw Error(
+        {.id = "RUN-UNKNOWN", .message = "the run does not exist", .place = run, .expected = "an id of the run store"});
+  const std::vector<double> steps = rates(store, run);
+  if (steps.size() < 2)
+    throw Error({.id = "CALIBRATION",
+                 .message = "the run has too few measured training steps; calibration needs at least three",
+                 .place = run,
+                 .found = std::to_string(row->steps_done) + " steps",
+                 .fix = "train for more steps, or choose another run"});
+  plan::Measurement m;
+  m.id = run;
+  m.purpose = plan::MeasurementUse::calibration;
+  m.what = plan::MeasuredQuantity::real_tokens_per_second;
+  m.unit = "tokens/s without padding";
+  m.value = median(steps);
+  m.request = plan::plan_request(store.experiment(run), context);
+  if (m.request.target.chip.vendor != hardware::Vendor::cpu || m.request.work != plan::Work::train)
+    throw Error({.id = "CALIBRATION",
+                 .message = "calibration accepts only training runs of this machine",
+                 .place = run,
+                 .found = "an experiment for " + m.request.target.id,
+                 .expected = "kind train on cpu"});
+  // Fitting starts from the default efficiencies, not from an earlier calibration or a benchmark's rates.
+  m.request.target.chip = context.catalogue.target(m.request.target.id).chip;
+  m.request.efficiencies = plan::default_efficiencies(m.request.target, m.request.stack);
+  m.request.calibrated.clear();
+  m.source = run + ", " + row->created;
+  const auto rows = static_cast<double>(row->steps_done * m.request.train.batch * m.request.train.accumulation);
+  if (row->tokens > 0 && rows > 0) {
+    plan::Lengths& l = m.request.lengths;
+    const double mean = std::min<double>(l.max_len, static_cast<double>(row->tokens) / rows);
+    l = {
+        .histogram = {}, .max_len = std::max(1, static_cast<int>(std::lround(mean))), .count = l.count, .rows = l.rows};
+    m.assumed = {"every row as long as the mean, " + std::to_string(l.max_len) + " tokens"};
+  }
+  return m;
+}
+
+CalibrationResult calibrate(const CalibrationRequest& request, const plan::PlanContext& context,
+                            const plan::FitProgress& progress, std::stop_token stop) {
+  CalibrationResult out;
+  try {
+    plan::ProposalInput input;
+    input.rows = Reader(request, context, out.problems).rows();
+    input.published = plan::read_measurements(request.published, context.catalogue).rows;
+    input.in_force = plan::calibration_of(context);
+    input.basis = {request.date, source_text(request), plan::CalibrationAuthor::user};
+    if (!request.names.empty()) input.options.names = input.options.serving = request.names;
+    plan::Proposal proposal = plan::propose(std::move(input), progress, std::move(stop));
+    // A row that cannot be predicted is reported like a row that cannot be read.
+    std::erase_if(proposal.notes, [&](const Problem& note) {
+      if (note.severity != Severity::error) return false;
+      out.problems.push_back(note);
+      return true;
+    });
+    out.proposal = std::move(proposal);
+  } catch (const Error& e) {
+    if (e.kind() == Error::Kind::cancelled) throw;
+    if (out.problems.empty() || e.problem().message != "nothing to fit") out.problems.push_back(e.problem());
+  }
+  return out;
+}
+
+std::vector<store::RunRow> measured_runs(const fs::path& runs_folder) {
+  if (!path_exists(runs_folder)) return {};
+  std::vector<store::RunRow> out;
+  for (store::RunRow& r : store::Store(runs_folder).list())
+    if (r.source == "measured" && r.method != "size" && r.steps_done > 2 &&
+        (r.state == RunState::done || r.state == RunState::cancelled))
+      out.push_back(std::move(r));
+  return out;
+}
+
+std::vector<plan::Efficiencies::Named> fittable_efficiencies() {
+  std::vector<plan::Efficiencies::Named> out;
+  for (const auto& n : plan::Efficiencies::names())
+    if (plan::can_fit(n.name)) out.push_back(n);
+  return out;
+}
+
+}  // namespace mw::audit

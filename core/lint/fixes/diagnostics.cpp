@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/lint/fixes/diagnostics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/experiment/parameters.h"
+#include "core/lint/fixes/memory_fixes.h"
+#include "core/lint/fixes/smallest_changes.h"
+
+namespace mw::lint {
+namespace {
+
+std::string value_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text;
+  for (const Json& e : value) {
+    const std::string element = value_text(e);  // an element that contains commas is written as JSON
+    if (element.find(',') != std::string::npos) return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    text += (text.empty() ? "" : ",") + element;
+  }
+  return text;
+}
+
+// Formats an edit as "key=value" for --set; a removed mesh axis gets size 1.
+std::string assignment(const Edit& edit) {
+  if (!edit.value.is_null()) return edit.key + "=" + value_text(edit.value);
+  const experiment::Parameter* p = experiment::find_parameter(edit.key);
+  return edit.key + "=" + (p ? value_text(p->fallback) : std::string());
+}
+
+bool needs_quotes(const std::string& text) {
+  return text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,=/-") !=
+         std::string::npos;
+}
+
+// Describes the first fix: "Use the mesh fsdp 2, tp 4 (--set mesh.fsdp=2 --set mesh.tp=4)".
+std::string fix_text(const std::vector<Fix>& fixes) {
+  if (fixes.empty()) return {};
+  const Fix& fix = fixes.front();
+  return fix.label + (fix.cost.empty() ? "" : ": " + fix.cost) + " (" + set_text(fix) + ")";
+}
+
+Diagnostic diagnostic(Finding finding) {
+  Diagnostic d;
+  d.problem = {.id = finding.id,
+               .severity = finding.severity,
+               .message = std::move(finding.message),
+               .place = std::move(finding.place),
+               .found = std::move(finding.found),
+               .expected = std::move(finding.expected)};
+  d.fixes = std::move(finding.fixes);
+  d.problem.fix = fix_text(d.fixes);
+  if (const CheckRule* rule = find_rule(finding.id)) {
+    d.why = rule->why;
+    d.evidence = rule->evidence;
+  }
+  return d;
+}
+
+Diagnostic plain(Problem problem) {
+  return {.problem = std::move(problem), .why = {}, .evidence = {}};
+}
+
+constexpr size_t kMostFixes = 6;
+
+// Returns the next two larger targets with the same chip.
+std::vector<plan::Request> larger(const experiment::Experiment& experiment, const plan::Request& request,
+                                  const plan::PlanContext& context) {
+  std::vector<hardware::Target> targets;
+  for (const std::string& id : context.catalogue.target_ids()) {
+    hardware::Target t = context.catalogue.target(id);
+    if (t.chip.id == request.target.chip.id && t.devices() > request.target.devices()) targets.push_back(std::move(t));
+  }
+  std::stable_sort(targets.begin(), targets.end(),
+                   [](const auto& a, const auto& b) { return a.devices() < b.devices(); });
+  std::vector<plan::Request> out;
+  for (size_t i = 0; i < std::min<size_t>(2, targets.size()); ++i) {
+    experiment::Experiment moved = experiment;
+    plan::retarget(moved, targets[i].id, context);
+    plan::Request next = plan::plan_request(moved, context);
+    next.work = request.work;
+    next.forward = request.forward;
+    next.rollout = request.rollout;
+    out.push_back(std::move(next));
+  }
+  return out;
+}
+
+// Where scores are materialised, the changes of an experiment with fused attention, each with that change.
+std::vector<plan::PlanChange> fused_changes(const plan::Request& request, std::vector<plan::Request> larger) {
+  using Attention = options::Attention;
+  if (request.work != plan::Work::train || request.profile.attention != Attention::materialised) return {};
+  plan::Request fused = request;
+  fused.profile.attention = Attention::fused;
+  for (plan::Request& other : larger) other.profile.attention = Attention::fused;
+  const plan::Plan plan = plan::predict(fused);
+  std::vector<plan::PlanChange> changes =
+      plan.fits() ? std::vector<plan::PlanChange>{{.label = "Use"}} : plan::smallest_changes(fused, larger);
+  for (plan::PlanChange& change : changes) {
+    change.label += (change.edits.empty() ? " fused attention" : ", fused attention");
+    change.edits.insert(change.edits.begin(), {"train.attention", "fused"});
+    ++change.settings;
+  }
+  return changes;
+}
+
+std::vector<Fix> memory_fixes(const experiment::Experiment& experiment, const plan::Request& request,
+                              const plan::PlanContext& context) {
+  std::vector<Fix> fixes;
+  try {
+    const std::vector<plan::Request> targets = larger(experiment, request, context);
+    std::vector<plan::PlanChange> changes = plan::smallest_changes(request, targets);
+    for (plan::PlanChange& change : fused_changes(request, targets)) changes.push_back(std::move(change));
+    const auto moves = [](const plan::PlanChange& c) {
+      return std::any_of(c.edits.begin(), c.edits.end(), [](const Edit& e) { return e.key == "target.id"; });
+    };
+    std::stable_sort(changes.begin(), changes.end(), [&](const auto& a, const auto& b) {
+      return std::pair(moves(a), a.settings) < std::pair(moves(b), b.settings);
+    });
+    for (const plan::PlanChange& c : changes)
+      if (fixes.size() < kMostFixes) fixes.push_back(plan::fix_of(c));
+  } catch (const Error&) {
+    fixes.clear();  // keeps the problem of the plan
+  }
+  return fixes;
+}
+
+// Plans the document after a fix: what the fix promises is what the plan then says.
+class FixPlanner {
+ public:
+  FixPlanner(const experiment::Experiment& experiment, const plan::Request& request, const plan::Plan& plan,
+             const plan::PlanContext& context)
+      : experiment_(experiment), request_(request), plan_(plan), context_(context) {}
+  // Sets the outcome and adds it to the cost; leaves a fix that cannot be planned as it is.
+  void describe(Fix& fix) const try {
+    experiment::Experiment fixed = experiment_;
+    apply(fixed, fix);
+    plan::Request request = plan::plan_request(fixed, context_);
+    request.work = request_.work;
+    request.forward = request_.forward;
+    request.rollout = request_.rollout;
+    const plan::Plan after = plan::predict(request);
+    fix.outcome = FixOutcome{.fits = after.fits(),
+                             .seconds = after.step.seconds.value,
+                             .hours = after.run.hours.value,
+                             .usd = after.run.usd.value,
+                             .peak = after.memory.at_peak.total()};
+    if (fix.slowdown) fix.slowdown = time_of(after) / time_of(plan_) - 1;
+    const std::string change = change_text(after);
+    if (!change.empty()) fix.cost += (fix.cost.empty() ? "" : "; ") + change;
+  } catch (const Error&) {
+    return;
+  }
+
+ private:
+  double time_of(const plan::Plan& plan) const {
+    return request_.work == plan::Work::serve ? 1 / plan.run.tokens_per_second : plan.step.seconds.value;
+  }
+  std::string change_text(const plan::Plan& after) const {
+    if (!plan_.refusals.empty() || !after.refusals.empty()) return {};
+    const bool runs = request_.work == plan::Work::train && plan_.run.hours.value > 0;
+    const double slowdown =
+        (runs ? after.run.hours.value / plan_.run.hours.value : time_of(after) / time_of(plan_)) - 1;
+    std::string text;
+    if (!plan_.memory.fits()) {
+      text = plan::slowdown_text(slowdown) + ", peak " + to_text(after.memory.at_peak.total());
+      if (!after.memory.fits()) text += " of " + to_text(after.memory.capacity) + ", still too much";
+    } else if (std::abs(slowdown) > kSameTime) {
+      text = plan::slowdown_text(slowdown);
+      if (!after.memory.fits()) text += ", and does not fit: peak " + to_text(after.memory.at_peak.total());
+    }
+    if (text.empty() || !runs || std::abs(slowdown) <= kSameTime) return text;
+    const auto difference = [](double before, double now, const auto& to_words) {
+      return to_words(std::abs(now - before)) + (now < before ? " less" : " more");
+    };
+    text += ": " + difference(plan_.run.hours.value, after.run.hours.value,
+                              [](double hours) { return to_text(Seconds(3600 * hours)); });
+    if (plan_.run.usd.value > 0 && after.run.usd.value > 0)
+      text += ", " + difference(plan_.run.usd.value, after.run.usd.value, [](double usd) { return to_text(Usd(usd)); });
+    return text;
+  }
+  static constexpr double kSameTime = 0.005;
+  const experiment::Experiment& experiment_;
+  const plan::Request& request_;
+  const plan::Plan& plan_;
+  const plan::PlanContext& context_;
+};
+
+// The fixes that fit after all: a document may hold a setting that a choice of the search does not.
+std::vector<Fix> planned_fixes(std::vector<Fix> fixes, const FixPlanner& planner) {
+  for (Fix& fix : fixes) {
+    fix.cost.clear();
+    planner.describe(fix);
+  }
+  std::erase_if(fixes, [](const Fix& fix) { return !fix.outcome || !fix.outcome->fits; });
+  return fixes;
+}
+
+// Adds the problems of the plan that no rule reports.
+void add_plan_problems(const plan::Plan& plan, const Report& report, std::vector<Fix> memory, Diagnosis& out) {
+  const bool refused = std::any_of(report.findings.begin(), report.findings.end(),
+                                   [](const auto& f) { return is_refusal(f.id, f.severity); });
+  if (!refused)
+    for (const Problem& p : plan.refusals) out.found.push_back(plain(p));
+  for (const Problem& p : plan.problems) {
+    if (p.id == "TP-1" || p.id == "FSDP-1" || p.id == "PADDING" || p.id == "MESH-SIZE" || p.id.starts_with("SPEC-"))
+      continue;
+    Diagnostic d = plain(p);
+    if (p.id == "MEMORY" && !memory.empty()) {
+      d.fixes = std::exchange(memory, {});
+      d.problem.fix = fix_text(d.fixes);
+    }
+    out.found.push_back(std::move(d));
+  }
+}
+
+}  // namespace
+
+std::vector<Diagnostic> Diagnosis::beyond_the_document() const {
+  return {found.begin() + static_cast<std::ptrdiff_t>(of_the_document), found.end()};
+}
+
+Diagnosis diagnose(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                   const DiagnosticFacts& known, Fixes fixes, const std::stop_token& stop) {
+  Diagnosis out;
+  bool readable = true;
+  for (const Problem& p : experiment.validate()) {
+    readable = readable && p.severity != Severity::error;
+    out.found.push_back(plain(p));
+  }
+  out.of_the_document = out.found.size();
+  if (!readable) return out;  // invalid values cannot be checked
+  const experiment::ExperimentConfig& config = experiment.valid_values();
+  if (config.model.path.empty() && config.model.id.empty()) {
+    out.unchecked.push_back({"MODEL", "a model (model.id or model.path)"});
+    return out;
+  }
+  plan::Request request;
+  try {
+    request = known.request ? *known.request : plan::plan_request(experiment, context);
+    plan::check_request(request);
+  } catch (const Error& error) {
+    out.found.push_back(plain(error.problem()));
+    return out;
+  }
+  Report report = check(check_facts(config, request, known));
+  if (known.plan) {
+    const FixPlanner planner(experiment, request, *known.plan, context);
+    const bool search = fixes == Fixes::searched && !known.plan->memory.fits();
+    const bool trains_here = request.engine && request.work == plan::Work::train;  // its rows have been read
+    std::vector<Fix> memory;
+    if (search && trains_here)
+      for (const MemoryFix& fix : memory_fixes(experiment, &context, stop)) memory.push_back(fix_of(fix));
+    else if (search)
+      memory = planned_fixes(memory_fixes(experiment, request, context), planner);
+    add_plan_problems(*known.plan, report, std::move(memory), out);
+    if (!trains_here)
+      for (Finding& f : report.findings)
+        for (Fix& fix : f.fixes) planner.describe(fix);
+  }
+  for (Finding& f : report.findings) out.found.push_back(diagnostic(std::move(f)));
+  out.unchecked = std::move(report.unchecked);
+  return out;
+}
+
+void require_runnable(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                      const plan::Request& request, const plan::Plan& plan) {
+  if (plan.refusals.empty()) return;
+  for (const Diagnostic& d : diagnose(experiment, context, {.plan = &plan, .request = &request}).found)
+    if (is_refusal(d.problem.id, d.problem.severity)) throw Error(d.problem);
+  throw Error(plan.refusals.front());
+}
+
+void apply(experiment::Experiment& experiment, const Fix& fix) {
+  for (const Edit& edit : fix.edits) {
+    if (edit.value.is_null())
+      experiment.erase(edit.key);
+    else
+      experiment.set_value(edit.key, edit.value);
+  }
+}
+
+Json sets_json(const std::vector<Edit>& edits) {
+  Json sets = Json::array();
+  for (const Edit& edit : edits) sets.push_back(assignment(edit));
+  return sets;
+}
+
+std::string set_text(const Fix& fix) {
+  std::string text;
+  for (const Edit& edit : fix.edits) {
+    const std::string a = assignment(edit);
+    text += (text.empty() ? "--set " : " --set ") + (needs_quotes(a) ? "'" + a + "'" : a);
+  }
+  return text;
+}
+
+Json to_json(const Diagnostic& d) {
+  Json fixes = Json::array();
+  for (const Fix& fix : d.fixes) {
+    fixes.push_back({{"label", fix.label}, {"cost", fix.cost}, {"set", sets_json(fix.edits)}});
+    if (fix.slowdown) fixes.back()["slowdown"] = *fix.slowdown;
+    if (const auto& o = fix.outcome)
+      fixes.back()["outcome"] = {{"fits", o->fits},
+                                 {"seconds_per_step", o->seconds},
+                                 {"hours", o->hours},
+                                 {"usd", o->usd > 0 ? Json(o->usd) : Json(nullptr)},
+                                 {"peak_bytes", o->peak.value}};
+  }
+  return {{"id", d.problem.id},
+          {"severity", to_string(d.problem.severity)},
+          {"message", to_text(d.problem)},
+          {"fix", d.problem.fix},
+          {"place", d.problem.place},
+          {"fixes", std::move(fixes)},
+          {"why", d.why},
+          {"evidence", d.evidence}};
+}
+
+Json to_json(const std::vector<UncheckedRule>& unchecked) {
+  Json all = Json::array();
+  for (const UncheckedRule& u : unchecked) all.push_back({{"id", u.id}, {"needs", u.needs}});
+  return all;
+}
+
+}  // namespace mw::lint

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Diagnoses an experiment: validation errors first, then the findings of the checker's rules, each with the reason, the
+// evidence and fixes that can be applied to the document. Thread-safe.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/lint/rules/check.h"
+#include "core/plan/document/plan_request.h"
+
+namespace mw::lint {
+
+struct Diagnostic {
+  Problem problem;            // problem.fix describes the first fix, with its --set options
+  std::string why, evidence;  // of the rule; empty for validation errors
+  std::vector<Fix> fixes{};
+  bool operator==(const Diagnostic&) const = default;
+};
+
+// Facts besides the document. Rules whose facts are missing are reported as unchecked.
+struct DiagnosticFacts {
+  const plan::Plan* plan = nullptr;        // of the same document
+  const plan::Request* request = nullptr;  // request of the plan; null: made from the document
+  std::optional<MemoryInput> memory{};     // used without a plan
+  std::optional<double> real_share{};      // share of real tokens in padded batches; used without a plan
+  std::optional<bool> system_turns{};      // whether the data has system turns
+};
+enum class Fixes { at_hand, searched };  // searched: also searches for the smallest changes that fit into memory
+struct Diagnosis {
+  std::vector<Diagnostic> found;  // validation errors first, then by severity
+  std::vector<UncheckedRule> unchecked{};
+  size_t of_the_document = 0;  // number of validation errors at the start of `found`
+  std::vector<Diagnostic> beyond_the_document() const;
+};
+// Of the files that the document references, reads only config.json, safetensors headers and histograms.
+Diagnosis diagnose(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                   const DiagnosticFacts& known = {}, Fixes fixes = Fixes::at_hand, const std::stop_token& stop = {});
+
+// Throws the first reason why the stack would not start the planned experiment, with the checker's fix. `request`: of
+// the plan. A plan that does not fit passes.
+void require_runnable(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                      const plan::Request& request, const plan::Plan& plan);
+
+CheckInput check_facts(const experiment::ExperimentConfig& config, const plan::Request& request,
+                       const DiagnosticFacts& known);
+
+void apply(experiment::Experiment& experiment, const Fix& fix);
+Json sets_json(const std::vector<Edit>& edits);  // ["mesh.fsdp=2", "mesh.tp=4"]
+std::string set_text(const Fix& fix);            // "--set mesh.fsdp=2 --set mesh.tp=4"
+// {id, severity, message, place, fix, fixes: [{label, cost, set: ["mesh.tp=4"], slowdown?, outcome?: {fits,
+// seconds_per_step, hours, usd, peak_bytes}}], why, evidence}
+Json to_json(const Diagnostic& diagnostic);
+Json to_json(const std::vector<UncheckedRule>& unchecked);  // [{id, needs}]
+
+}  // namespace mw::lint

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/document/plan_request.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/base/files.h"
+#include "core/data/dataset/lengths.h"
+#include "core/engine/kernels/kernel_choice.h"
+#include "core/experiment/bind.h"
+#include "core/formats/huggingface/hf_weights.h"
+#include "core/lint/rules/lora_modules.h"
+#include "core/mesh/collectives/engine_step.h"
+#include "core/mesh/layout/sharding_options.h"
+#include "core/mesh/layout/size_constraints.h"
+#include "core/mesh/layout/unused_axes.h"
+#include "core/plan/calibration/calibration_file.h"
+#include "core/plan/document/engine_request.h"
+#include "core/plan/document/epoch_rows.h"
+#include "core/plan/request/lengths.h"
+#include "core/plan/request/local_model.h"
+#include "core/train/model.h"
+#include "core/train/run_settings.h"
+
+namespace mw::plan {
+namespace {
+
+using plan::Work;
+
+// Returns the document's mesh, else all devices on the default axis of the stack.
+mesh::Mesh mesh_of(const mesh::Mesh& given, const hardware::Target& target, model::Stack stack) {
+  if (!given.axes.empty()) return given;
+  const bool gathers =
+      plan::stack_profile(stack, model::Family::gemma3).parameters == plan::StackProfile::Parameters::gathered;
+  const int each = target.devices() / target.slices;
+  mesh::Mesh mesh{{{"fsdp", gathers ? each : 1}, {"tp", gathers ? 1 : each}}};
+  if (target.slices == 1) return mesh;
+  const bool has_data =
+      stack != model::Stack::tunix && stack != model::Stack::torchax;  // else fsdp crosses the network
+  if (has_data)
+    mesh.axes.insert(mesh.axes.begin(), {"data", target.slices});
+  else
+    mesh.axes.front().size *= target.slices;
+  return mesh;
+}
+
+void set_sharding(const options::Sharding& sharding, plan::Request& r) {
+  const mesh::ExpertParallel experts = r.rules.experts;
+  r.rules = mesh::sharding_rules(sharding, r.rules.preset);
+  r.rules.experts = experts;
+  if (r.stack == model::Stack::engine) r.rules = mesh::engine_rules(std::move(r.rules));
+  r.places = mesh::axis_places(sharding);
+}
+
+void set_profile(const options::Training& train, plan::Request& r) {
+  if (train.attention) r.profile.attention = *train.attention;
+  if (train.adapter_dtype) r.profile.adapters = r.profile.gradients = *train.adapter_dtype;
+  if (train.moment_dtype) r.profile.moments = *train.moment_dtype;
+  if (r.work == Work::serve) return;
+  if (train.compile && *train.compile != r.profile.elementwise && !r.profile.options.compile_choice)
+    throw Error({.id = "PLAN-OPTION",
+                 .message = "the software does not run in this way",
+                 .place = "train.compile",
+                 .found = std::string(to_string(*train.compile)) + " with " + std::string(to_string(r.stack)),
+                 .expected = "auto, or " + std::string(to_string(r.profile.elementwise)),
+                 .fix = "set train.compile=auto, or choose TRL, torchtune or torchtitan"});
+  r.profile.elementwise = train.compile.value_or(r.profile.elementwise);
+  if (train.logit_bytes > 0) r.profile.logit_bytes = train.logit_bytes;
+  r.products = train.products;
+  r.other_models = train.other_models;
+}
+
+// Times of the engine follow from what was measured on this processor, unless the user has calibrated it.
+void set_speed_here(const experiment::ExperimentConfig& config, const plan::PlanContext& context, plan::Request& r) {
+  if (!runs_here(r) || !r.calibrated.empty()) return;
+  const int threads = train::thread_count(config.target.threads);
+  const plan::RatesInForce found =
+      plan::rates_of(context, {engine::processor_model(), std::string(to_string(engine::usable_cpu())), threads});
+  // Each virtual device is a thread.
+  const int devices = r.mesh.devices(), all = train::thread_count(0);
+  if (found.rates)
+    plan::apply(*found.rates, found.origin, devices > 1 ? 1.0 * std::min(devices, all) / devices : threads, r);
+}
+
+void set_price(const options::Price& given, const plan::PlanContext& context, plan::Request& r) {
+  const hardware::Price* price = context.catalogue.price(r.target.chip.id, given.region, given.price_class);
+  if (!price && (!given.region.empty() || !given.price_class.empty()))
+    throw Error({.id = "PRICE",
+                 .message = "the price list has no such entry",
+                 .place = given.region.empty() ? "price.class" : "price.region",
+                 .found = r.target.chip.id + ", " + given.region + ", " + given.price_class,
+                 .expected = "a region and class that the list contains for this chip",
+                 .fix = "leave them empty, or set price.usd_per_chip_hour"});
+  if (price) r.price = *price;
+  if (given.usd_per_chip_hour > 0)
+    r.price = {.chip = r.target.chip.id,
+               .usd_per_chip_hour = given.usd_per_chip_hour,
+               .region = {},
+               .price_class = "own",
+               .machine = {},
+               .date = given.date,
+               .source = "given as price.usd_per_chip_hour"};
+  if (const hardware::Price* none = context.catalogue.unpublished(r.target.chip.id);
+      none && r.price.usd_per_chip_hour == 0)
+    r.price = *none;
+  using namespace std::chrono;
+  hardware::Price dated;
+  dated.date = given.date;
+  if (!given.date.empty() && !hardware::first_day(dated))
+    throw Error({.id = "PRICE",
+                 .message = "the value is not a date",
+                 .place = "price.date",
+                 .found = given.date,
+                 .expected = "a day, month or year, such as 2026-11-27",
+                 .fix = "correct it, or leave it empty"});
+  r.price_days = hardware::age_days(r.price, floor<days>(system_clock::now()));
+}
+
+void set_lengths(const options::Data& data, plan::Request& r) {
+  plan::Lengths& l = r.lengths;
+  l.max_len = data.max_len;
+  l.mean = data.mean_len;
+  l.count = data.rows;
+  if (!data.lengths.empty())
+    for (const auto& [tokens, rows] : data::read_lengths(data.lengths)) l.histogram.emplace_back(tokens, rows);
+  using options::Padding;
+  const Padding padding = data.padding.value_or(r.profile.static_shapes ? Padding::max_len : Padding::longest);
+  l.rows = data.packing                  ? plan::RowLayout::packed
+           : padding == Padding::max_len ? plan::RowLayout::padded
+                                         : plan::RowLayout::ragged;
+  if (!l.histogram.empty()) l.packed_rows = plan::pack_count(l.histogram, l.max_len);
+}
+
+void set_training(const experiment::ExperimentConfig& config, plan::Request& r) {
+  plan::TrainWork& t = r.train;
+  t.batch = config.train.batch;
+  t.accumulation = config.train.accumulation;
+  t.epochs = config.train.epochs;
+  t.steps = t.epochs > 0 ? 0 : config.train.rate.steps;
+  if (t.epochs > 0) t.epoch_rows = epoch_rows(config).value_or(0);
+  t.remat = config.train.remat;
+  t.saved = config.train.saved;
+  t.offload = config.train.offload;
+  t.loss_chunk = config.train.loss_chunk;
+  t.dropout = config.lora.dropout > 0;
+}
+
+void set_serving(const experiment::ExperimentConfig& config, plan::Request& r) {
+  const options::Serving& serve = config.serve;
+  r.serve = {.max_num_seqs = serve.max_num_seqs,
+             .max_model_len = serve.max_model_len,
+             .max_num_batched_tokens = serve.max_num_batched_tokens,
+             .memory_utilisation = serve.memory_utilisation,
+             .input_len = serve.input_len,
+             .output_len = serve.output_len,
+             .chunked_prefill = serve.chunked_prefill,
+             .sampling = serve.sampling,
+             .replicas = config.sweep.replicas};
+  if (!serve.sets_max_model_len && r.model.max_positions > 0)
+    r.serve.max_model_len = std::min(r.serve.max_model_len, r.model.max_positions);
+  if (serve.async_scheduling) plan::enable_async_scheduling(r);
+  r.kv = serve.kv_dtype;
+  if (r.work == Work::serve) {
+    r.products = serve.products;
+    r.weights = serve.weight_dtype.value_or(r.weights);
+  }
+  r.sliding_window_kv = serve.sliding_window_kv;
+}
+
+// Returns the projections that the module expression matches under the names of its library. An invalid expression is
+// reported by the checker; the targets are used then. The engine always uses the targets.
+void set_expression(const std::string& pattern, plan::Request& r) {
+  if (pattern.empty() || r.stack == model::Stack::engine) return;
+  const model::TensorInventory inventory(r.model);
+  const auto naming = r.stack == model::Stack::tunix ? lint::ModuleNaming::qwix : lint::ModuleNaming::peft;
+  try {
+    std::vector<std::vector<model::Role>> adapted(r.model.layers.size());
+    for (const lint::LoraModule& m : lint::matching_modules(lint::lora_modules(inventory, naming), pattern)) {
+      auto& roles = adapted.at(static_cast<size_t>(m.layer));
+      roles.insert(roles.end(), m.roles.begin(), m.roles.end());
+    }
+    r.adapted = std::move(adapted);
+  } catch (const Error&) {
+    return;
+  }
+}
+
+void set_targets(const experiment::ExperimentConfig& config, plan::Request& r) {
+  using experiment::Kind;
+  r.method = config.kind == Kind::train ? config.train.method : model::TrainMethod::lora;
+  r.rank = config.lora.rank;
+  r.alpha = config.lora.alpha;
+  r.dora = config.lora.dora;
+  const bool adapted = config.kind == Kind::train || (config.kind == Kind::size && config.size.adapters);
+  if (!adapted || r.method == model::TrainMethod::full) return;
+  r.targets = experiment::lora_targets(config.lora);
+  set_expression(config.lora.module_path, r);
+}
+
+mesh::ShardingUse sharding_use(Work work) {
+  return work == Work::train || work == Work::forward ? mesh::ShardingUse::training : mesh::ShardingUse::sampling;
+}
+
+// The legal mesh of all devices of the target that is nearest to the request's; without axes if there is none.
+mesh::Mesh nearest_mesh(const plan::Request& r) {
+  const model::TensorInventory inventory(r.model);
+  const auto needs =
+      size_constraints(inventory, r.mesh, r.rules, plan::adapter_shapes(r, inventory), sharding_use(r.work));
+  return nearest_legal(needs, r.mesh, r.target.devices(), r.work == Work::train ? r.train.batch : 0,
+                       mesh::splitting_axes(r.rules, sharding_use(r.work)));
+}
+
+// Also true if there is no legal mesh.
+bool same_sizes(const mesh::Mesh& mesh, const mesh::Mesh& legal) {
+  return std::all_of(legal.axes.begin(), legal.axes.end(),
+                     [&](const mesh::MeshAxis& axis) { return mesh.size(axis.name) == axis.size; });
+}
+
+Work work_of(experiment::Kind kind) {
+  using experiment::Kind;
+  return kind == Kind::serve ? Work::serve : kind == Kind::size ? Work::rollout : Work::train;
+}
+
+model::Stack stack_of(const experiment::ExperimentConfig& config, const hardware::Target& target, Work work) {
+  if (target.chip.vendor == hardware::Vendor::cpu && work != Work::serve) return model::Stack::engine;
+  const std::optional<model::Stack> stack = work == Work::serve ? config.serve.stack : config.train.stack;
+  return stack.value_or(plan::default_stack(target.chip.vendor, work));
+}
+
+}  // namespace
+
+mesh::Mesh planned_mesh(const experiment::Experiment& e, const plan::PlanContext& context) {
+  try {
+    return plan_request(e, context).mesh;
+  } catch (const Error&) {
+    // An invalid document or a model that cannot be read: the default mesh does not depend on the model then.
+  }
+  const experiment::ExperimentConfig& config = e.valid_values();
+  const hardware::Target target = context.catalogue.target(config.target.id);
+  return mesh_of(config.mesh, target, stack_of(config, target, work_of(config.kind)));
+}
+
+void retarget(experiment::Experiment& e, const std::string& id, const plan::PlanContext& context) {
+  const experiment::ExperimentConfig config = e.valid_values();
+  const hardware::Target before = context.catalogue.target(config.target.id), after = context.catalogue.target(id);
+  e.set("target.id", id);
+  if (config.mesh.devices() != after.devices())
+    for (const mesh::MeshAxis& axis : config.mesh.axes) e.erase("mesh." + axis.name);
+  for (const std::string& key : keys_of_target(before, after)) e.erase(key);
+  if (config.kind != experiment::Kind::train || config.target.id == id || id == "cpu") return;
+  const int ways = mesh::batch_devices(planned_mesh(e, context)), batch = config.train.batch;
+  const long long rows = static_cast<long long>(batch) * config.train.accumulation;
+  if (batch % ways == 0 || rows % ways != 0) return;
+  e.set_value("train.batch", ways);
+  e.set_value("train.accumulation", rows / ways);
+}
+
+void follow_target(const experiment::Experiment& before, experiment::Experiment& e, const plan::PlanContext& context) {
+  try {
+    const hardware::Target to = context.catalogue.target(e.valid_values().target.id);
+    const std::string from = before.valid_values().target.id;
+    const std::vector<std::string> known = context.catalogue.target_ids();
+    experiment::Experiment moved = e;
+    if (std::find(known.begin(), known.end(), from) != known.end())
+      for (const std::string& key : keys_of_target(context.catalogue.target(from), to)) moved.erase(key);
+    const plan::Request r = plan_request(moved, context);
+    if (to.chip.vendor != hardware::Vendor::cpu && r.mesh.devices() != to.devices()) {
+      const mesh::Mesh next = nearest_mesh(r);
+      for (const mesh::MeshAxis& axis : next.axes)
+        if (axis.size > 1 || r.mesh.has(axis.name)) moved.set_value("mesh." + axis.name, axis.size);
+      if (!next.axes.empty() && !r.places.empty()) moved.erase("sharding.places");  // they belong to the old grid
+    }
+    e = std::move(moved);
+  } catch (const Error&) {
+    // The checker reports it.
+  }
+}
+
+std::vector<std::string> keys_of_target(const hardware::Target& before, const hardware::Target& after) {
+  if (before.id == after.id) return {};
+  std::vector<std::string> keys{"measured.seconds_per_step", "measured.hours", "measured.source", "measured.max_lens"};
+  if (before.chip.id == after.chip.id) return keys;
+  keys.insert(keys.end(), {"price.region", "price.class", "price.usd_per_chip_hour", "price.date"});
+  if (before.chip.vendor != after.chip.vendor)
+    keys.insert(keys.end(),
+                {"train.stack", "serve.stack", "sharding.preset", "sharding.places", "data.padding", "lora.module_path",
+                 "train.saved", "train.offload", "train.compile", "train.products", "train.logit_bytes"});
+  return keys;
+}
+
+bool runs_here(const plan::Request& r) {
+  return r.stack == model::Stack::engine && r.target.chip.vendor == hardware::Vendor::cpu;
+}
+
+bool has_shipped_rates(const plan::Request& r) {
+  return runs_here(r) && r.calibrated.empty() && r.efficiencies.matmul.origin == plan::Origin::transferred;
+}
+
+plan::Request plan_request(const experiment::Experiment& e, const plan::PlanContext& context) {
+  const experiment::ExperimentConfig& config = e.config();
+  plan::Request r;
+  r.model = formats::model_config(config.model);
+  r.target = context.catalogue.target(config.target.id);
+  r.work = work_of(config.kind);
+  plan::set_stack(r, stack_of(config, r.target, r.work));
+  plan::apply(plan::calibration_of(context), r);
+  plan::set_weights(r, plan::dtype_of(config.train.dtype));
+  set_profile(config.train, r);
+  set_price(config.price, context, r);
+  r.mesh = mesh_of(config.mesh, r.target, r.stack);
+  set_sharding(config.sharding, r);
+  set_targets(config, r);
+  set_lengths(config.data, r);
+  set_training(config, r);
+  set_serving(config, r);
+  set_speed_here(config, context, r);
+  if (config.mesh.axes.empty() && r.mesh.devices() > 1)
+    if (mesh::Mesh legal = nearest_mesh(r); !same_sizes(r.mesh, legal)) r.mesh = std::move(legal);
+  if (config.target.memory_gib > 0) {
+    r.target.chip.memory.value = config.target.memory_gib * 1073741824.0;
+    r.target.chip.memory.source = "given as target.memory_gib";
+  }
+  if (runs_here(r) && (r.work == Work::train || r.mesh.devices() == 1)) set_engine(config, r);
+  return r;
+}
+
+std::vector<SizeCase> size_cases(const options::Sizing& size) {
+  std::vector<SizeCase> cases;
+  for (const options::Workload workload : size.workloads)
+    for (const std::string& batch : size.batches) {
+      std::int64_t n = 0;
+      if (std::from_chars(batch.data(), batch.data() + batch.size(), n).ec != std::errc{} || n < 1)
+        throw Error({.id = "RANGE",
+                     .message = "invalid number",
+                     .place = "size.batches",
+                     .found = batch,
+                     .expected = "whole numbers from 1"});
+      cases.push_back({workload, n});
+    }
+  return cases;
+}
+
+plan::Request with_case(plan::Request r, const options::Sizing& size, const SizeCase& point) {
+  using options::Workload;
+  r.work = point.workload == Workload::rollout ? Work::rollout : Work::forward;
+  const bool chunked = point.workload == Workload::chunked_forward;
+  const int forward_len = r.engine ? 0 : size.forward_len;  // the engine scores what it generated
+  r.rollout = {
+      .batch = point.batch, .prompt = size.prompt_len, .new_tokens = size.new_tokens, .cache_len = size.cache_len};
+  r.forward = {.batch = point.batch,
+               .len = forward_len > 0 ? forward_len : size.prompt_len + size.new_tokens,
+               .chunk = chunked ? size.chunk : 0,
+               .top_k = chunked ? size.top_k : 0};
+  return r;
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formats plans as text tables.
+#include <algorithm>
+#include <cstdio>
+
+#include "core/base/text.h"
+#include "core/plan/experiment/experiment_plan.h"
+#include "core/plan/time/plan_figures.h"
+
+namespace mw::plan {
+namespace {
+
+template <class... Args>
+std::string line(const char* format, Args... args) {
+  char text[512];
+  std::snprintf(text, sizeof text, format, args...);
+  return text;
+}
+
+std::string memory_text(const ExperimentPlan& p) {
+  const plan::DeviceMemory& m = p.plan.memory;
+  const std::vector<std::string> devices = device_lines(p.request.mesh, m);
+  std::string out =
+      line("\nmemory of each device: %s%s of %s at the %s%s\n", m.is_bound ? "at most " : "",
+           to_text(m.at_peak.total()).c_str(), to_text(m.capacity).c_str(), m.peak_instant.c_str(),
+           devices.empty() ? "" : (" on the fullest of " + std::to_string(devices.size()) + " devices").c_str());
+  for (const plan::Buffer& b : m.buffers)
+    out += line("  %-12s %10s  %s %s\n", std::string(to_string(b.category)).c_str(), to_text(b.bytes).c_str(),
+                padded(b.name, -34).c_str(), b.formula.c_str());
+  for (const std::string& device : devices) out += "  " + device + "\n";
+  return out;
+}
+
+std::string time_text(const plan::StepTime& step) {
+  std::string out = line("\nstep: %s s (%s to %s) = %s compute + %s memory + %s collectives - %s hidden + %s fixed\n",
+                         number_text(step.seconds.value, 3).c_str(), number_text(step.seconds.low, 3).c_str(),
+                         number_text(step.seconds.high, 3).c_str(), number_text(step.compute.value, 3).c_str(),
+                         number_text(step.memory.value, 3).c_str(), number_text(step.communication.value, 3).c_str(),
+                         number_text(step.hidden, 2).c_str(), number_text(step.fixed.value, 2).c_str());
+  out += line("  %-10s %-32s %9s %9s %11s %9s %9s\n", "phase", "part", "compute", "memory", "collectives", "hidden",
+              "seconds");
+  for (const plan::Term& t : step.terms)
+    out += line("  %-10s %s %9.4f %9.4f %11.4f %9.4f %9.4f\n", std::string(to_string(t.phase)).c_str(),
+                padded(t.part, -32).c_str(), t.compute.value, t.memory.value, t.communication.value, t.hidden,
+                t.seconds());
+  return out + "  " + step.overlap + "\n";
+}
+
+std::string run_text(const ExperimentPlan& p) {
+  const plan::RunTotals& r = p.plan.run;
+  const auto duration = [](double h) { return to_text(Seconds(h * 3600)); };
+  const bool counted = !p.request.engine || plan::knows_steps(p.request);
+  std::string out = counted ? line("\nrun: %lld steps, %s h (%s to %s)", static_cast<long long>(r.steps),
+                                   number_text(r.hours.value, 3).c_str(), duration(r.hours.low).c_str(),
+                                   duration(r.hours.high).c_str())
+                            : std::string("\nrun: the number of steps is not known");
+  out += r.usd_per_hour > 0
+             ? line(", %s at $%s an hour\n", to_text(Usd(r.usd.value)).c_str(), number_text(r.usd_per_hour).c_str())
+             : std::string(", price unknown\n");
+  out += line("  %s tokens/s of %s computed (%.0f %% real)", number_text(r.tokens_per_second).c_str(),
+              number_text(r.padded_tokens_per_second).c_str(), 100 * r.real_share);
+  if (r.usd_per_hour > 0) out += line(", $%s per million tokens", number_text(r.usd_per_million_tokens, 3).c_str());
+  out += "\n";
+  if (p.budget)
+    out += line("  budget (%s): %s%s of %lld steps, %s\n", p.budget->bound.c_str(),
+                p.budget->holds_the_run() ? "more than the run: " : "",
+                count_text(static_cast<double>(p.budget->steps)).c_str(), static_cast<long long>(r.steps),
+                to_text(*p.budget).c_str());
+  if (p.trainable)
+    out += line("  trained: %s, saved in %s\n", to_text(*p.trainable).c_str(), to_text(p.trainable->file).c_str());
+  for (const plan::Utilisation& u : r.utilisation) out += line("  MFU (%s): %.1f %%\n", u.name.c_str(), 100 * u.share);
+  return out;
+}
+
+std::string serve_text(const plan::ServeNumbers& n) {
+  std::string out = line(
+      "\nserving: %s tokens of KV cache (%s per token and device); first token of an idle server %.1f ms; with %.0f "
+      "requests at once %.2f ms for a step that only decodes, ",
+      count_text(static_cast<double>(n.kv_tokens)).c_str(),
+      to_text(Bytes(static_cast<std::int64_t>(n.kv_bytes_per_token))).c_str(), n.ttft.value * 1e3, n.running,
+      n.tpot.value * 1e3);
+  if (n.tpot_under_load_s > 0)
+    out += line("%.2f ms per token beside the prompts of others (TPOT), ", n.tpot_under_load_s * 1e3);
+  return out + number_text(n.output_tokens_per_second) + " tokens/s\n";
+}
+
+std::string tco_text(const char* what, const plan::Tco& tco, const std::vector<double>& hours) {
+  std::string out =
+      line("\ncost of %s, training %s (%s h)\n", tco.name.c_str(), what, number_text(tco.train_hours, 3).c_str());
+  for (const double h : hours)
+    out += line("  with %s h of serving: %s\n", number_text(h, 3).c_str(), to_text(tco.after(h)).c_str());
+  return out;
+}
+
+std::string points_text(const std::vector<SizePoint>& points) {
+  const bool limited = std::any_of(points.begin(), points.end(), [](const auto& p) { return p.rows_in_budget; });
+  std::string out = line("\n  %-16s %7s  %-12s %10s %14s%s\n", "workload", "batch", "", "peak", "s per token",
+                         limited ? "   rows in the budget" : "");
+  for (const SizePoint& p : points)
+    out += line("  %-16s %7lld  %-12s %10s %14s%s\n", std::string(to_string(p.size.workload)).c_str(),
+                static_cast<long long>(p.size.batch), p.plan.fits() ? "fits" : "does not fit",
+                to_text(p.plan.memory.at_peak.total()).c_str(),
+                number_text(1 / p.plan.run.padded_tokens_per_second, 3).c_str(),
+                p.rows_in_budget ? line(" %20lld", static_cast<long long>(*p.rows_in_budget)).c_str() : "");
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> device_lines(const mesh::Mesh& mesh, const plan::DeviceMemory& memory) {
+  std::vector<std::string> lines;
+  if (memory.devices.size() < 2) return lines;
+  for (size_t d = 0; d < memory.devices.size(); ++d) {
+    const Ledger& ledger = memory.devices[d].at_peak;
+    const std::vector<int> at = mesh::coordinate(mesh, static_cast<int>(d));
+    std::string place;
+    for (size_t a = 0; a < at.size(); ++a)
+      place += (place.empty() ? "" : ", ") + mesh.axes[a].name + " " + std::to_string(at[a]);
+    std::vector<std::pair<Bytes, std::string>> parts;
+    for (const MemoryCategory category : all_values<MemoryCategory>())
+      if (ledger[category].value > 0) parts.emplace_back(ledger[category], std::string(to_string(category)));
+    std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::string text = "device " + std::to_string(d) + " (" + place + "): " + to_text(ledger.total());
+    for (size_t i = 0; i < std::min<size_t>(3, parts.size()); ++i)
+      text += (i == 0 ? ", of which " : ", ") + parts[i].second + " " + to_text(parts[i].first);
+    lines.push_back(std::move(text));
+  }
+  return lines;
+}
+
+std::string planned_text(const ExperimentPlan& p) {
+  const bool refused = !p.plan.refusals.empty();
+  std::string out = line("%s, %s, %s: %s\n", p.request.target.id.c_str(), mesh::to_text(p.request.mesh).c_str(),
+                         std::string(model::to_string(p.request.stack)).c_str(),
+                         refused         ? "cannot run as it is, see the errors below"
+                         : p.plan.fits() ? "fits"
+                                         : "does not fit");
+  if (p.carried) out += to_text(*p.carried);
+  if (!refused) out += memory_text(p) + time_text(p.plan.step);
+  if (!refused && p.request.work == plan::Work::train) out += run_text(p);
+  if (!refused && p.plan.serve) out += serve_text(*p.plan.serve);
+  if (p.tco) out += tco_text("as predicted", *p.tco, p.serve_hours);
+  if (p.measured_tco) out += tco_text("as measured", *p.measured_tco, p.serve_hours);
+  if (p.cost) out += "\n" + to_text(*p.cost);
+  if (!p.points.empty()) out += points_text(p.points);
+  out += "\n";
+  for (const Problem& problem : p.problems)
+    out += to_string(problem.severity) + " " + problem.id + ": " + to_text(problem) + "\n";
+  for (const std::string& source : p.plan.sources) out += "from " + source + "\n";
+  return out;
+}
+
+std::string against_text(const PlanComparison& a) {
+  const auto times = [](double ratio) { return ratio > 0 ? line("%.2f x", ratio) : std::string("-"); };
+  std::string out =
+      line("\n%s against %s\n  %-10s %10s %10s %10s\n", a.other.c_str(), a.name.c_str(), "", "step", "run", "cost");
+  const auto row = [&](const char* what, double step, double run, double cost) {
+    out += line("  %-10s %10s %10s %10s", what, times(step).c_str(), times(run).c_str(), times(cost).c_str());
+  };
+  row("predicted", a.step_ratio, a.run_ratio, a.cost_ratio);
+  out += "\n";
+  if (const auto& m = a.measured) {
+    row("measured", m->step_ratio, m->run_ratio, m->cost_ratio);
+    if (m->usd > 0 && m->other_usd > 0)
+      out += line("  (%s against %s)", to_text(Usd(m->other_usd)).c_str(), to_text(Usd(m->usd)).c_str());
+    out += "\n";
+    for (const std::string* source : {&m->source, &m->other_source})
+      if (!source->empty()) out += "  from " + *source + "\n";
+  }
+  for (const PlanComparison::Row& r : a.rows)
+    out += line("  with %s h of serving, training hours %s: %s against %s, %.2f times\n",
+                number_text(r.serve_hours, 3).c_str(), r.measured ? "measured" : "predicted",
+                to_text(Usd(r.usd)).c_str(), to_text(Usd(r.other_usd)).c_str(), r.ratio());
+  if (!a.rows.empty())
+    out += a.break_even_hours
+               ? line("  both cost the same after %s h of serving\n", number_text(*a.break_even_hours, 3).c_str())
+               : std::string("  no break-even: one of them is cheaper at any number of hours\n");
+  return out;
+}
+
+}  // namespace mw::plan

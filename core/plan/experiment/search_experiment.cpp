@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/experiment/search_experiment.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "core/base/elapsed.h"
+#include "core/base/text.h"
+#include "core/lint/fixes/diagnostics.h"
+#include "core/mesh/layout/network_split.h"
+#include "core/plan/cost/costing.h"
+#include "core/serve/load/sweep_settings.h"
+
+namespace mw::plan {
+namespace {
+
+constexpr size_t kMostChanges = 12;
+
+size_t shown(const ExperimentSearch& s, size_t top) {
+  return top == 0 ? s.result.candidates.size() : std::min(top, s.result.candidates.size());
+}
+
+Json mesh_json(const mesh::Mesh& mesh) {
+  Json out = Json::object();
+  for (const mesh::MeshAxis& axis : mesh.axes) out[axis.name] = axis.size;
+  return out;
+}
+
+Json known(double value) {
+  return std::isfinite(value) ? Json(value) : std::isinf(value) ? Json("inf") : Json(nullptr);
+}
+
+Json sweep_json(const plan::SweepFigures& sweep, const std::vector<formats::BenchPoint>& points) {
+  Json all = Json::array();
+  for (const formats::BenchPoint& p : points) all.push_back(formats::to_json(p, formats::Detail::summary));
+  return {{"request_seconds", known(sweep.seconds)},
+          {"rate_within_slo", known(sweep.rate)},
+          {"usd_per_million_output_tokens", sweep.usd > 0 ? known(sweep.usd) : Json(nullptr)},
+          {"points", std::move(all)}};
+}
+
+Json candidate_json(const ExperimentSearch& s, const plan::Candidate& c,
+                    const std::vector<formats::BenchPoint>& points) {
+  const plan::Work work = s.request.work;
+  Json out{{"target", c.choice.target}, {"mesh", mesh_json(c.choice.mesh)}, {"places", Json::array()}};
+  for (const mesh::RequestedPlacement& p : c.choice.places) out["places"].push_back(mesh::to_text(p));
+  if (work == plan::Work::serve) {
+    out["max_num_seqs"] = c.choice.max_num_seqs;
+    out["kv_dtype"] = to_string(c.choice.kv);
+    out["replicas"] = c.choice.replicas;
+    out["sweep"] = c.sweep ? sweep_json(*c.sweep, points) : Json(nullptr);
+  } else
+    out["batch"] = c.choice.batch;
+  if (work == plan::Work::train) {
+    out["accumulation"] = c.choice.accumulation;
+    out["remat"] = to_string(c.choice.remat);
+    out["loss_chunk"] = c.choice.loss_chunk;
+    out["stack"] = to_string(c.choice.stack);
+    out["packing"] = c.choice.rows == plan::RowLayout::packed;
+    out["attention"] = to_string(c.choice.attention);
+    out["adapter_dtype"] = to_string(c.choice.adapters);
+    out["moment_dtype"] = to_string(c.choice.moments);
+  }
+  const std::vector<lint::Edit> edits = edits_to(s, plan::choice_of(s.request), c.choice);
+  out["fits"] = c.fits();
+  out["seconds_per_step"] = c.seconds;
+  out["tokens_per_second"] = c.tokens_per_second;
+  out["hours"] = c.hours;
+  out[work == plan::Work::serve ? "usd_per_million_output_tokens" : "usd"] = c.usd > 0 ? Json(c.usd) : Json(nullptr);
+  out["peak_bytes"] = c.peak.value;
+  out["capacity_bytes"] = c.capacity.value;
+  out["pareto"] = c.pareto;
+  out["set"] = lint::sets_json(edits);
+  return out;
+}
+
+constexpr const char* kWholeTarget =
+    "a mesh has all devices of its target, so that a part of them cannot be left idle: the plan is for the smaller "
+    "target";
+
+Json fewer_chips_json(const ExperimentSearch& s) {
+  if (!s.fewer_chips) return nullptr;
+  Json out = candidate_json(s, s.fewer_chips->plan, s.fewer_chips->points);
+  out["chips"] = s.fewer_chips->chips;
+  out["of"] = s.fewer_chips->of;
+  out["reason"] = kWholeTarget;
+  return out;
+}
+
+// The stacks that a recipe can be exported for, by the vendor of their chips.
+std::vector<plan::Stack> exchangeable_stacks(plan::Stack own) {
+  if (own == plan::Stack::tunix) return {plan::Stack::torchax};
+  if (own == plan::Stack::torchax) return {plan::Stack::tunix};
+  return {};
+}
+
+// Adds the document with another training stack, unless that stack cannot plan it.
+void add_stacks(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                std::vector<plan::Request>& out) {
+  if (out.back().work != plan::Work::train) return;
+  for (const plan::Stack stack : exchangeable_stacks(out.back().stack)) try {
+      experiment::Experiment other = experiment;
+      other.set("train.stack", std::string(to_string(stack)));
+      out.push_back(plan_request(other, context));
+    } catch (const Error&) {
+      // The document has settings that only its own stack has.
+    }
+}
+
+// Returns the requests for the document's target, then for the other targets, of each stack. Throws Error like
+// plan_request().
+std::vector<plan::Request> search_requests(const experiment::Experiment& experiment,
+                                           const std::vector<std::string>& targets, const plan::PlanContext& context) {
+  std::vector<plan::Request> out{plan_request(experiment, context)};
+  if (runs_here(out.front()) && out.front().work != plan::Work::serve)
+    throw Error({.id = "TARGET",
+                 .message = "the search compares meshes of chips, and this machine is one device",
+                 .place = "target.id",
+                 .found = "cpu",
+                 .expected = "a TPU slice or GPUs, such as v5p-8 or 2xh100",
+                 .fix = "set target.id, e.g. --set target.id=v5p-8"});
+  add_stacks(experiment, context, out);
+  for (const std::string& id : targets) {
+    if (context.catalogue.target(id).id == out.front().target.id) continue;
+    experiment::Experiment moved = experiment;
+    retarget(moved, id, context);
+    out.push_back(plan_request(moved, context));
+    add_stacks(moved, context, out);
+  }
+  return out;
+}
+
+// The document on the smaller targets with the chip of its own.
+std::vector<plan::Request> smaller_requests(const experiment::Experiment& experiment, const plan::Request& own,
+                                            const plan::PlanContext& context) {
+  std::vector<plan::Request> out;
+  for (const std::string& id : context.catalogue.target_ids()) {
+    const hardware::Target target = context.catalogue.target(id);
+    if (target.chip.id != own.target.chip.id || target.chips() >= own.target.chips()) continue;
+    experiment::Experiment moved = experiment;
+    retarget(moved, id, context);
+    out.push_back(plan_request(moved, context));
+    add_stacks(moved, context, out);
+  }
+  return out;
+}
+
+// The fastest candidate; null if there is none.
+const plan::Candidate* fastest(const plan::SearchResult& result, plan::Work work) {
+  const auto& all = result.candidates;
+  const auto found = std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+    return plan::time_of(a, work) < plan::time_of(b, work);
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+bool is_faster(const plan::Candidate& a, const plan::Candidate* b, plan::Work work) {
+  return !b || plan::time_of(a, work) < plan::time_of(*b, work);
+}
+
+// The candidates with the settings of the request beside its sharding, batch, remat and loss chunk.
+plan::SearchResult with_settings_of(const plan::Request& request, plan::SearchResult result) {
+  const plan::PlanChoice own = plan::choice_of(request);
+  std::erase_if(result.candidates, [&](const plan::Candidate& c) {
+    return c.choice.stack != own.stack || c.choice.rows != own.rows || c.choice.attention != own.attention ||
+           c.choice.adapters != own.adapters || c.choice.moments != own.moments;
+  });
+  return result;
+}
+
+// Searches all settings of a smaller target only if its shardings are faster than those of the document's target.
+std::optional<plan::Candidate> faster_on_fewer_chips(const std::vector<plan::Request>& smaller,
+                                                     const plan::SearchResult& own, const plan::SearchOptions& options,
+                                                     const std::stop_token& stop) {
+  std::optional<plan::Candidate> best;
+  for (const plan::Request& request : smaller) try {
+      plan::SearchOptions quiet{.by = plan::RankBy::time, .threads = options.threads};
+      const plan::SearchResult shardings = plan::search(std::span(&request, 1), quiet, stop);
+      const plan::SearchResult of_own = with_settings_of(request, own);
+      const plan::Candidate* first = fastest(shardings, request.work);
+      if (!first || !is_faster(*first, fastest(of_own, request.work), request.work)) continue;
+      quiet.scope = plan::SearchScope::settings;
+      const plan::SearchResult all = plan::search(std::span(&request, 1), quiet, stop);
+      const plan::Candidate* c = fastest(all, request.work);
+      if (c && is_faster(*c, fastest(own, request.work), request.work) &&
+          is_faster(*c, best ? &*best : nullptr, request.work))
+        best = *c;
+    } catch (const Error& error) {
+      if (error.kind() == Error::Kind::cancelled) throw;  // else no mesh of that target can be planned
+    }
+  return best;
+}
+
+// The first request of each target but the first: changes that fit do not change the software.
+std::vector<plan::Request> other_targets(const std::vector<plan::Request>& requests) {
+  std::vector<plan::Request> out;
+  for (size_t i = 1; i < requests.size(); ++i)
+    if (requests[i].target.id != requests[i - 1].target.id) out.push_back(requests[i]);
+  return out;
+}
+
+void add_base(const experiment::Experiment& experiment, const plan::Request& r, ExperimentSearch& out) {
+  out.bases.push_back({r.target.id, r.stack, plan::choice_of(r), price_json(r)});
+  std::vector<std::string> keys = keys_of_target(out.request.target, r.target);
+  std::erase_if(keys, [&](const std::string& key) { return !experiment.has(key); });
+  if (!keys.empty()) out.dropped[r.target.id] = std::move(keys);
+}
+
+// The candidates that are replicas on parts of the document's devices.
+void add_replicas(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                  const plan::SearchOptions& options, const std::stop_token& stop, ExperimentSearch& out) {
+  for (const plan::Request& request : other_replicas(experiment, out.request, context)) try {
+      add_base(experiment, request, out);
+      plan::SearchResult found = plan::search(std::span(&request, 1), options, stop);
+      out.result.evaluated += found.evaluated;
+      std::move(found.candidates.begin(), found.candidates.end(), std::back_inserter(out.result.candidates));
+    } catch (const Error& error) {
+      if (error.kind() == Error::Kind::cancelled) throw;  // else no mesh of that target can be planned
+    }
+  plan::rank(out.result.candidates, options, out.request);
+}
+
+// Simulates the sweeps of the candidates and notes their figures.
+std::vector<ServingCell> simulated(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                                   const plan::SearchOptions& options, const std::stop_token& stop,
+                                   const ExperimentSearch& s, std::span<plan::Candidate> candidates) {
+  std::vector<ServingCell> cells;
+  for (const plan::Candidate& c : candidates)
+    cells.push_back({c.choice, edits_to(s, plan::choice_of(s.request), c.choice)});
+  simulate(cells, experiment, context, options, stop);
+  const serve::SweepSettings sweep = serve::sweep_settings(experiment.config());
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (cells[i].refusal.empty()) candidates[i].sweep = sweep_figures(cells[i], sweep, candidates[i]);
+  return cells;
+}
+
+// Whether the sweep is faster there than on every candidate.
+bool is_fastest(const plan::Candidate& fewer, const std::vector<plan::Candidate>& candidates) {
+  const auto time = [](const plan::Candidate& c) { return plan::ranked_time(c, plan::Work::serve); };
+  return fewer.sweep && std::none_of(candidates.begin(), candidates.end(),
+                                     [&](const plan::Candidate& c) { return c.sweep && time(c) <= time(fewer); });
+}
+
+void simulate_candidates(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                         const plan::SearchOptions& options, const std::stop_token& stop, long most,
+                         ExperimentSearch& out) {
+  std::vector<plan::Candidate>& all = out.result.candidates;
+  const long each = serve::sweep_settings(experiment.config()).requests();
+  const auto count = std::min(all.size(), most == 0 ? 0 : static_cast<size_t>(std::max(1L, most / each)));
+  if (count < all.size())
+    out.not_simulated = "a search simulates up to " + std::to_string(most) + " requests, and a sweep has " +
+                        std::to_string(each) + ": the others are ranked by the steady state";
+  std::vector<ServingCell> cells = simulated(experiment, context, options, stop, out, {all.data(), count});
+  plan::rank(all, options, out.request);
+  for (const plan::Candidate& c : all)
+    if (c.sweep)
+      out.cells.push_back(std::move(
+          *std::find_if(cells.begin(), cells.end(), [&](const auto& cell) { return cell.choice == c.choice; })));
+  if (!out.fewer_chips || out.cells.empty()) return;
+  plan::Candidate& fewer = out.fewer_chips->plan;
+  out.fewer_chips->points = simulated(experiment, context, {.threads = 1}, stop, out, {&fewer, 1}).front().points;
+  if (!is_fastest(fewer, all)) out.fewer_chips.reset();
+}
+
+// Adds replicas and ranks by simulated sweeps, if the sweep of the document can be simulated.
+void rank_servers(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                  const plan::SearchOptions& options, const std::stop_token& stop, long most, ExperimentSearch& out) {
+  if (out.request.target.chip.vendor == hardware::Vendor::cpu) {
+    out.not_simulated = "a sweep on this machine is measured";
+    return;
+  }
+  add_replicas(experiment, context, {.by = options.by, .scope = options.scope, .threads = options.threads}, stop, out);
+  try {
+    simulate_candidates(experiment, context, options, stop, most, out);
+  } catch (const Error& error) {
+    if (error.kind() == Error::Kind::cancelled) throw;
+    out.not_simulated = to_text(error.problem());
+  }
+}
+
+// A document that is refused whatever the search varies is refused with the checker's fix.
+plan::SearchResult searched(const experiment::Experiment& experiment, const std::vector<plan::Request>& requests,
+                            const plan::PlanContext& context, const plan::SearchOptions& options,
+                            const std::stop_token& stop) {
+  try {
+    return plan::search(requests, options, stop);
+  } catch (const Error& error) {
+    if (error.kind() != Error::Kind::cancelled)
+      lint::require_runnable(experiment, context, requests.front(), plan::predict(requests.front()));
+    throw;
+  }
+}
+
+}  // namespace
+
+ExperimentSearch choices_of(const experiment::Experiment& experiment, const std::vector<plan::Request>& requests) {
+  ExperimentSearch out{.request = requests.front(), .result = {}};
+  for (const plan::Request& r : requests) add_base(experiment, r, out);
+  return out;
+}
+
+ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
+                                   const plan::PlanContext& context, const plan::SearchOptions& options,
+                                   std::stop_token stop, long most_simulated) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<plan::Request> requests = search_requests(experiment, targets, context);
+  plan::SearchOptions wide = options;
+  wide.scope = plan::SearchScope::settings;
+  ExperimentSearch out = choices_of(experiment, requests);
+  out.result = searched(experiment, requests, context, wide, stop);
+  const std::vector<plan::Request> smaller = smaller_requests(experiment, out.request, context);
+  if (const auto plan = faster_on_fewer_chips(smaller, out.result, options, stop)) {
+    for (const plan::Request& r : smaller)
+      if (r.target.id == plan->choice.target) add_base(experiment, r, out);
+    out.fewer_chips = {*plan, context.catalogue.target(plan->choice.target).chips(), out.request.target.chips()};
+  }
+  try {
+    out.fits = plan::predict(out.request).fits();
+  } catch (const Error&) {
+    out.fits = false;  // the mesh does not match the target
+  }
+  if (!out.fits) {
+    plan::SearchOptions quiet = options;
+    quiet.progress = {};
+    out.changes = plan::smallest_changes(out.request, other_targets(requests), quiet, stop, &out.result);
+    if (out.changes.size() > kMostChanges) out.changes.resize(kMostChanges);
+  }
+  if (out.request.work == plan::Work::serve) rank_servers(experiment, context, wide, stop, most_simulated, out);
+  out.result.seconds = seconds_since(start);
+  return out;
+}
+
+std::vector<lint::Edit> edits_to(const ExperimentSearch& s, const plan::PlanChoice& from, const plan::PlanChoice& to) {
+  std::vector<lint::Edit> out;
+  if (const auto keys = s.dropped.find(to.target); from.target != to.target && keys != s.dropped.end())
+    for (const std::string& key : keys->second) out.push_back({key, nullptr});
+  // Settings of a stack that the document leaves to it need no edit where the plan has them by default.
+  plan::PlanChoice base = from;
+  for (const ExperimentSearch::Base& b : s.bases) {
+    if (b.target != to.target || b.stack != to.stack) continue;
+    base.rows = b.choice.rows;
+    base.steps = b.choice.steps;
+    base.attention = b.choice.attention;
+    base.adapters = b.choice.adapters;
+    base.moments = b.choice.moments;
+  }
+  const auto own = std::find_if(s.bases.begin(), s.bases.end(),
+                                [&](const ExperimentSearch::Base& b) { return b.target == to.target; });
+  if (own != s.bases.end() && own->stack != to.stack) out.push_back({"train.stack", std::string(to_string(to.stack))});
+  const std::vector<lint::Edit> chosen = plan::edits(base, to, s.request.work);
+  out.insert(out.end(), chosen.begin(), chosen.end());
+  return out;
+}
+
+Json searched_json(const ExperimentSearch& s, size_t top) {
+  Json candidates = Json::array(), changes = Json::array();
+  for (size_t i = 0; i < shown(s, top); ++i)
+    candidates.push_back(candidate_json(s, s.result.candidates[i],
+                                        i < s.cells.size() ? s.cells[i].points : std::vector<formats::BenchPoint>()));
+  for (const plan::PlanChange& c : s.changes)
+    changes.push_back({{"label", c.label},
+                       {"set", lint::sets_json(c.edits)},
+                       {"slowdown", c.slowdown},
+                       {"seconds_per_step", c.seconds},
+                       {"usd", c.usd},
+                       {"peak_bytes", c.peak.value}});
+  Json prices = Json::object();
+  for (const ExperimentSearch::Base& base : s.bases) prices[base.target] = base.price;
+  Json without = Json::array();
+  for (const plan::NoPlan& n : s.result.without_plan)
+    without.push_back({{"target", n.target}, {"stack", to_string(n.stack)}, {"reason", n.reason}});
+  Json out{{"candidates", std::move(candidates)}, {"price", price_json(s.request)},
+           {"prices", std::move(prices)},         {"without_plan", std::move(without)},
+           {"evaluated", s.result.evaluated},     {"fitting", s.result.candidates.size()},
+           {"seconds", s.result.seconds},         {"fits", s.fits},
+           {"fewer_chips", fewer_chips_json(s)},  {"smallest_changes", std::move(changes)}};
+  if (s.request.work == plan::Work::serve) {
+    out["simulated"] = s.cells.size();
+    out["not_simulated"] = s.not_simulated.empty() ? Json(nullptr) : Json(s.not_simulated);
+  }
+  return out;
+}
+
+// What the sweeps of a serving search say, beside the steady state: time of a request, rate within the SLO, price.
+std::string sweep_cells(const plan::Candidate& c, bool has_slo) {
+  const auto cell = [](double value, int width) {
+    return padded(std::isfinite(value) && value > 0 ? number_text(value, 3) : std::string("-"), width);
+  };
+  const plan::SweepFigures none{}, &sweep = c.sweep ? *c.sweep : none;
+  return cell(sweep.seconds, -11) + (has_slo ? cell(sweep.rate, -11) : "") + cell(sweep.usd, -11);
+}
+
+std::string searched_text(const ExperimentSearch& s, size_t top) {
+  const plan::Work work = s.request.work;
+  const bool serves = work == plan::Work::serve;
+  size_t plan_width = 4;
+  for (size_t i = 0; i < shown(s, top); ++i)
+    plan_width = std::max(plan_width, plan::to_text(s.result.candidates[i].choice, work).size());
+  const int plan_column = -static_cast<int>(plan_width) - 2;
+  const bool has_slo = !s.cells.empty() && !std::isnan(s.result.candidates.front().sweep->rate);
+  std::string out = padded("target", -12) + padded("plan", plan_column);
+  if (!s.cells.empty())
+    out += padded("s/request", -11) + (has_slo ? padded("SLO req/s", -11) : "") + padded("sweep $/1M", -11);
+  out += padded("s/step", -9) + padded("tokens/s", -10) + padded(serves ? "$/1M" : "$", -10) + padded("peak", -11) +
+         "Pareto\n";
+  for (size_t i = 0; i < shown(s, top); ++i) {
+    const plan::Candidate& c = s.result.candidates[i];
+    out += padded(c.choice.target, -12) + padded(plan::to_text(c.choice, work), plan_column) +
+           (s.cells.empty() ? "" : sweep_cells(c, has_slo)) + padded(number_text(c.seconds, 3), -9) +
+           padded(count_text(c.tokens_per_second), -10) +
+           padded(c.usd > 0 ? number_text(c.usd, 4) : std::string("-"), -10) + padded(to_text(c.peak), -11) +
+           (c.pareto ? "*" : "") + "\n";
+  }
+  out += std::to_string(s.result.evaluated) + " plans predicted in " + to_text(Seconds(s.result.seconds)) + ", " +
+         std::to_string(s.result.candidates.size()) + " fit\n";
+  if (!s.cells.empty())
+    out +=
+        std::to_string(s.cells.size()) +
+        " sweeps simulated, which rank the servers: s/request is the mean over their loads. s/step, tokens/s and $/1M "
+        "are the steady state of one server\n";
+  if (!s.not_simulated.empty()) out += "Not all sweeps are simulated: " + s.not_simulated + "\n";
+  if (const auto& fewer = s.fewer_chips)
+    out += "Faster with " + std::to_string(fewer->chips) + " of the " + std::to_string(fewer->of) +
+           " chips: " + fewer->plan.choice.target + ", " + plan::to_text(fewer->plan.choice, work) + ", " +
+           number_text(fewer->plan.seconds, 3) + " s/step; " + kWholeTarget + "\n";
+  for (const plan::NoPlan& n : s.result.without_plan)
+    out += n.target + " with " + std::string(to_string(n.stack)) + ": no plan fits, because " + n.reason + "\n";
+  if (s.fits) return out;
+  out += s.changes.empty() ? "The current plan does not fit, and none of the tried changes makes it fit\n"
+                           : "The current plan does not fit; the smallest changes that make it fit:\n";
+  for (const plan::PlanChange& c : s.changes) {
+    const lint::Fix fix = plan::fix_of(c);
+    out += "  " + fix.label + " (" + fix.cost + "): " + lint::set_text(fix) + "\n";
+  }
+  return out;
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Searches plans for an experiment, prints them (`search --json`) and converts them to edits of the document.
+// Thread-safe.
+#pragma once
+#include <map>
+#include <optional>
+
+#include "core/lint/fixes/smallest_changes.h"
+#include "core/plan/experiment/serving_search.h"
+
+namespace mw::plan {
+
+struct ExperimentSearch {
+  plan::Request request;  // of the document itself
+  struct Base {
+    std::string target;
+    plan::Stack stack;
+    plan::PlanChoice choice;
+    Json price;  // price_json() of the target
+  };
+  std::vector<Base> bases{};  // the document's choice on each target and stack
+  // By target: keys to remove from the document when a plan of that target is applied.
+  std::map<std::string, std::vector<std::string>> dropped{};
+  // Of a server on another target than this machine: cells[i] is the simulated sweep of result.candidates[i]. Those
+  // that are not simulated follow, ranked by the steady state.
+  std::vector<ServingCell> cells{};
+  std::string not_simulated{};  // why the others are not
+  bool fits = false;            // whether the unchanged document fits into memory
+  plan::SearchResult result;
+  std::vector<plan::PlanChange> changes{};  // the smallest changes that fit, if it does not
+  // The fastest plan on a smaller target with the same chip, if it is faster than all on the document's target, which
+  // may not be used in part: a mesh has all devices of its target.
+  struct FewerChips {
+    plan::Candidate plan;
+    int chips = 0, of = 0;
+    std::vector<formats::BenchPoint> points{};  // of the simulated sweep
+  };
+  std::optional<FewerChips> fewer_chips{};
+};
+// Requests that a search simulates at most, unless one sweep has more: about half a minute of one core.
+inline constexpr long kMostSimulated = 500'000;
+// A search of a serving experiment also tries replicas, simulates the sweep of the candidates, the first of the steady
+// state first until `most_simulated` requests are reached (0: none), and ranks by what it finds. Throws Error for this
+// machine as the target of another experiment, the errors of plan_request(), and cancelled() after a stop.
+ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
+                                   const plan::PlanContext& context, const plan::SearchOptions& options,
+                                   std::stop_token stop = {}, long most_simulated = kMostSimulated);
+
+// What edits_to() needs: a search without results. `requests`: that of the document first.
+ExperimentSearch choices_of(const experiment::Experiment& experiment, const std::vector<plan::Request>& requests);
+// Returns the edits that change the document from plan `from` to plan `to`: target with dependent keys, and all varied
+// keys.
+std::vector<lint::Edit> edits_to(const ExperimentSearch& searched, const plan::PlanChoice& from,
+                                 const plan::PlanChoice& to);
+
+// Both print the first `top` candidates (0: all).
+Json searched_json(const ExperimentSearch& searched, size_t top);
+std::string searched_text(const ExperimentSearch& searched, size_t top);
+
+}  // namespace mw::plan

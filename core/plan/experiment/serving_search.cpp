@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/experiment/serving_search.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <future>
+#include <numeric>
+
+#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/experiment/search_experiment.h"
+#include "core/serve/load/capacity.h"
+#include "core/serve/load/sweep_settings.h"
+#include "core/serve/simulation/simulated_server.h"
+
+namespace mw::plan {
+namespace {
+
+experiment::Experiment edited(experiment::Experiment e, const std::vector<lint::Edit>& edits) {
+  lint::apply(e, {.label = "", .cost = "", .edits = edits});
+  e.set_value("sweep.backend", "model");
+  return e;
+}
+
+// Empty: the server starts.
+std::string refusal_of(const experiment::Experiment& e, const plan::PlanContext& context) {
+  try {
+    const plan::Plan plan = plan::predict(plan_request(e, context));
+    if (plan.refusals.empty() && !plan.fits())
+      return "does not fit: " + to_text(plan.memory.at_peak.total()) + " of " + to_text(plan.memory.capacity);
+    serve::simulated_server(e, context);
+    return {};
+  } catch (const Error& error) {
+    return error.problem().message;
+  }
+}
+
+// The highest rate within the SLO at every length; 0: none.
+double rate_within(const serve::SweepSettings& sweep, const std::vector<formats::BenchPoint>& points) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const int input_len : sweep.input_lens) {
+    std::vector<formats::BenchPoint> of_length;
+    std::copy_if(points.begin(), points.end(), std::back_inserter(of_length),
+                 [&](const formats::BenchPoint& p) { return p.input_len == input_len; });
+    const double rate = serve::find_capacity(of_length, sweep.slo).at_slo;
+    least = std::min(least, std::isnan(rate) ? 0 : rate);
+  }
+  return least;
+}
+
+}  // namespace
+
+std::vector<plan::Request> other_replicas(const experiment::Experiment& e, const plan::Request& own,
+                                          const plan::PlanContext& context) {
+  std::vector<plan::Request> out;
+  const int devices = own.target.devices() * own.serve.replicas;
+  for (int replicas = 1; replicas <= devices; ++replicas) {
+    if (devices % replicas != 0 || replicas == own.serve.replicas) continue;
+    const std::vector<std::string> ids = context.catalogue.target_ids();
+    const auto id = std::find_if(ids.begin(), ids.end(), [&](const std::string& t) {
+      const hardware::Target target = context.catalogue.target(t);
+      return target.chip.id == own.target.chip.id && target.devices() * replicas == devices;
+    });
+    if (id == ids.end()) continue;
+    experiment::Experiment other = e;
+    retarget(other, *id, context);
+    other.set_value("sweep.replicas", replicas);
+    out.push_back(plan_request(other, context));
+    out.back().mesh = own.mesh;
+  }
+  return out;
+}
+
+std::vector<ServingCell> serving_meshes(const experiment::Experiment& e, const plan::PlanContext& context) {
+  std::vector<plan::Request> requests{plan_request(e, context)};
+  for (plan::Request& r : other_replicas(e, requests.front(), context)) requests.push_back(std::move(r));
+  const ExperimentSearch searched = choices_of(e, requests);
+  const plan::PlanChoice own = plan::choice_of(requests.front());
+  std::vector<ServingCell> out;
+  for (const plan::Request& request : requests)
+    for (const mesh::Mesh& mesh : plan::legal_meshes(request)) {
+      plan::PlanChoice choice = plan::choice_of(request);
+      if (!(choice == own) || !(mesh == own.mesh)) choice.places.clear();
+      choice.mesh = mesh;
+      std::vector<lint::Edit> edits = edits_to(searched, own, choice);
+      std::string refusal = refusal_of(edited(e, edits), context);
+      out.push_back({.choice = std::move(choice), .edits = std::move(edits), .refusal = std::move(refusal)});
+    }
+  return out;
+}
+
+void simulate(std::vector<ServingCell>& cells, const experiment::Experiment& e, const plan::PlanContext& context,
+              const plan::SearchOptions& options, const std::stop_token& stop) {
+  std::vector<ServingCell*> open;
+  for (ServingCell& cell : cells)
+    if (cell.refusal.empty()) open.push_back(&cell);
+  const long each = serve::sweep_settings(e.config()).requests(), total = each * static_cast<long>(open.size());
+  std::atomic<size_t> next = 0;
+  std::vector<std::atomic<long>> done(open.size());
+  const auto work = [&] {
+    for (size_t i = next++; i < open.size(); i = next++) {
+      try {
+        open[i]->points = serve::simulated_sweep(
+            edited(e, open[i]->edits), context, [&](long n) { done[i] = n; }, stop);
+      } catch (const Error& error) {
+        if (error.kind() == Error::Kind::cancelled) throw;
+        open[i]->refusal = error.problem().message;
+      }
+      done[i] = each;
+    }
+  };
+  std::vector<std::future<void>> threads;
+  for (size_t i = 0; i < std::min(open.size(), static_cast<size_t>(std::max(1, options.threads))); ++i)
+    threads.push_back(std::async(std::launch::async, work));
+  for (std::future<void>& thread : threads)
+    while (thread.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
+      if (options.progress) options.progress(std::accumulate(done.begin(), done.end(), 0L), total);
+  for (std::future<void>& thread : threads) thread.get();
+}
+
+plan::SweepFigures sweep_figures(const ServingCell& cell, const serve::SweepSettings& sweep,
+                                 const plan::Candidate& candidate) {
+  plan::SweepFigures out;
+  double seconds = 0, tokens = 0;
+  for (const formats::BenchPoint& p : cell.points) {
+    out.seconds += p.intended_e2el.mean / 1e3 / static_cast<double>(cell.points.size());
+    seconds += p.duration_s;
+    tokens += static_cast<double>(p.total_output_tokens);
+  }
+  if (std::isnan(out.seconds))
+    out.seconds = std::numeric_limits<double>::infinity();  // a load without completed requests
+  const bool has_rates =
+      sweep.load.arrival != options::Arrival::closed && sweep.load.arrival != options::Arrival::burst;
+  if (sweep.slo.any() && has_rates) out.rate = rate_within(sweep, cell.points);
+  const double usd_per_second = candidate.usd * candidate.tokens_per_second * candidate.choice.replicas / 1e6;
+  out.usd = usd_per_second > 0 ? 1e6 * usd_per_second * seconds / tokens : 0;
+  return out;
+}
+
+}  // namespace mw::plan

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/serve/simulation/simulated_server.h"
+
+#include <cmath>
+#include <utility>
+
+#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/document/plan_request.h"
+#include "core/serve/load/simulated_backend.h"
+#include "core/serve/load/sweep_settings.h"
+
+namespace mw::serve {
+
+SimulatedServer simulated_server(const experiment::Experiment& e, const plan::PlanContext& context) {
+  const experiment::ExperimentConfig config = e.config();
+  SimulatedServer server{.request = plan::plan_request(e, context)};
+  const plan::Request& request = server.request;
+  lint::require_runnable(e, context, request, plan::predict(request));
+  server.backend = serve::make_cost_model_backend(request, serve::scheduler_settings(config.serve),
+                                                  {.count = config.sweep.replicas, .routing = config.sweep.routing});
+  const plan::WorkSize size = plan::work_size(request);
+  const plan::Calibration& calibration = plan::calibration_of(context);
+  server.interval_source = plan::interval_factors(calibration, request.stack, request.target.chip.id, size).source;
+  server.intervals = [calibration, size, chip = request.target.chip.id,
+                      stack = request.stack](const formats::BenchPoint& point) {
+    plan::WorkSize of_point = size;
+    of_point.tokens = point.input_len, of_point.answer = point.output_len;
+    if (point.max_concurrency > 0) of_point.users = point.max_concurrency;
+    return plan::interval_factors(calibration, stack, chip, of_point);
+  };
+  return server;
+}
+
+formats::BenchPoint with_limits(formats::BenchPoint point, const plan::IntervalFactors& factors) {
+  const auto add = [&](const std::string& field, double value, const plan::LimitFactors& limits) {
+    if (!limits.is_calibrated() || !std::isfinite(value)) return;
+    point.rest[field + "_low"] = value / limits.below;
+    point.rest[field + "_high"] = value * limits.above;
+  };
+  add("output_throughput", point.output_throughput, factors.of(plan::FigureKind::throughput));
+  add("median_tpot_ms", point.tpot.median, factors.of(plan::FigureKind::tpot));
+  add("median_ttft_ms", point.ttft.median, factors.of(plan::FigureKind::ttft));
+  return point;
+}
+
+std::vector<formats::BenchPoint> simulated_sweep(const experiment::Experiment& e, const plan::PlanContext& context,
+                                                 const std::function<void(long)>& progress,
+                                                 const std::stop_token& stop) {
+  const SimulatedServer server = simulated_server(e, context);
+  std::vector<formats::BenchPoint> points;
+  const serve::SweepCallbacks callbacks{.point =
+                                            [&](formats::BenchPoint point) {
+                                              point.requests.clear();
+                                              point.timeline.clear();
+                                              point.steps.clear();
+                                              const plan::IntervalFactors factors = server.intervals(point);
+                                              points.push_back(with_limits(std::move(point), factors));
+                                            },
+                                        .progress = [&](const std::string&, long done, long) { progress(done); }};
+  if (!serve::run_sweep(serve::sweep_settings(e.config()), *server.backend, {}, callbacks, stop))
+    throw cancelled("the simulation");
+  return points;
+}
+
+}  // namespace mw::serve

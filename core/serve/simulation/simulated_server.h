@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server of a serving experiment as the cost model of its target simulates it. Sweeps, searches, envelopes and
+// comparisons plan::simulate this one, so that equal documents have equal points to the last digit. Thread-safe.
+#pragma once
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "core/plan/calibration/intervals.h"
+#include "core/plan/calibration/plan_context.h"
+#include "core/serve/load/sweep_settings.h"
+
+namespace mw::serve {
+
+struct SimulatedServer {
+  plan::Request request;  // of one replica
+  std::unique_ptr<serve::LoadBackend> backend{};
+  std::function<plan::IntervalFactors(const formats::BenchPoint&)> intervals{};
+  std::string interval_source{};  // of the intervals; empty: there are none
+};
+// Throws the errors of plan::plan_request(), lint::require_runnable() and make_cost_model_backend().
+SimulatedServer simulated_server(const experiment::Experiment& experiment, const plan::PlanContext& context);
+
+// Adds the limits of the 90 % intervals of a predicted point: "median_tpot_ms_low", "median_tpot_ms_high".
+formats::BenchPoint with_limits(formats::BenchPoint point, const plan::IntervalFactors& factors);
+
+// The points of the experiment's sweep in its order, without single requests. `progress` gets the requests that are
+// done. Throws the errors of simulated_server() and sweep_settings(), and cancelled() after a stop.
+std::vector<formats::BenchPoint> simulated_sweep(const experiment::Experiment& experiment,
+                                                 const plan::PlanContext& context,
+                                                 const std::function<void(long)>& progress,
+                                                 const std::stop_token& stop);
+
+}  // namespace mw::serve
