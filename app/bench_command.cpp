@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "app/output.h"
-#include "app/progress.h"
 #include "app/subcommand.h"
 #include "core/jobs/benchmark_run.h"
 

@@ -4,12 +4,10 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress.h"
-#include "app/resources_folder.h"
 #include "app/subcommand.h"
 #include "core/audit/calibrating.h"
 #include "core/base/text.h"
-#include "core/store/store_summary.h"
+#include "core/store/store.h"
 
 namespace mw::app {
 namespace {

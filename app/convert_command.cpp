@@ -79,7 +79,7 @@ int run_convert(const CommonOptions& common, const ConvertOptions& options) {
   std::vector<std::string> notes, reader_notes;
   const model::Config config = base_config(options, notes);
   const model::TensorInventory inventory(config);
-  formats::Adapter adapter = jobs::read_any_adapter(options.adapter, inventory, options.alpha, reader_notes);
+  formats::PeftAdapter adapter = jobs::read_any_adapter(options.adapter, inventory, options.alpha, reader_notes);
   notes.insert(notes.end(), reader_notes.begin(), reader_notes.end());
   adapter.base_model = options.base.empty() ? config.id : options.base.string();
   StagedFolder staged(options.out);

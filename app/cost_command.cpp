@@ -28,11 +28,13 @@ std::optional<plan::TrainedFor> trained_for(const CommonOptions& common, const s
 plan::CostPlan cost_of(const experiment::Experiment& experiment, const plan::PlanContext& context,
                        const std::optional<plan::TrainedFor>& measured) {
   if (auto cost = plan::cost_plan(experiment, context, measured)) return *std::move(cost);
+  const bool loaded = experiment.config().cost.requests_per_day > 0;
   throw Error({.id = "COST",
-               .message = "the experiment does not say what is served, or where",
-               .place = "cost.requests_per_day",
-               .expected = "cost.requests_per_day above 0, and for a training serve.target",
-               .fix = "--set cost.requests_per_day=10000 --set serve.target=v6e-8"});
+               .message = loaded ? "the experiment does not say where it is served"
+                                 : "the experiment does not say how much is served",
+               .place = loaded ? "serve.target" : "cost.requests_per_day",
+               .expected = loaded ? "the target that serves what was trained" : "requests per day above 0",
+               .fix = loaded ? "--set serve.target=v6e-8" : "--set cost.requests_per_day=10000"});
 }
 
 // The served load and its service level, which are the same for both experiments.

@@ -4,8 +4,6 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress.h"
-#include "app/resources_folder.h"
 #include "app/subcommand.h"
 #include "core/jobs/recipe_export.h"
 
@@ -28,7 +26,7 @@ void add_export_options(CLI::App& command, CommonOptions& common, ExportOptions&
 }
 
 int run_export(const CommonOptions& common, const ExportOptions& options) {
-  const recipes::Kind kind = recipes::parse_recipe_kind(options.recipe);
+  const model::Stack kind = recipes::parse_recipe(options.recipe);
   const auto templates = resources_folder() / "recipes";
   experiment::Experiment experiment = load_experiment(common);
   use_tuned_run(common, options.tuned, experiment);

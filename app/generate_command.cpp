@@ -7,8 +7,8 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
-#include "core/base/elapsed.h"
 #include "core/base/files.h"
+#include "core/base/units.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/safetensors/safetensors.h"
 #include "core/train/model.h"
@@ -28,7 +28,7 @@ struct GenerateOptions {
 
 // The folder of the tuned weights: --adapter, the checkpoint of --run-id, or the experiment's lora.adapter.
 fs::path tuned_folder(const CommonOptions& common, const GenerateOptions& options,
-                      const experiment::ExperimentConfig& experiment) {
+                      const experiment::BoundExperiment& experiment) {
   if (!options.adapter.empty()) return options.adapter;
   return options.tuned.run.empty() ? experiment.lora.adapter : tuned_model(common, options.tuned);
 }
@@ -82,15 +82,17 @@ void write_logits(train::LoadedModel& model, const std::vector<std::string>& pro
   for (size_t i = 0; i < all.size(); ++i) {
     const auto rows = static_cast<std::int64_t>(all[i].ids.size());
     const std::string name = std::to_string(i);
-    tensors.push_back({name + ".ids", formats::DType::i32, {rows}, std::as_bytes(std::span(all[i].ids))});
-    tensors.push_back(
-        {name + ".logits", formats::DType::f32, {rows, model.config().vocab}, std::as_bytes(std::span(all[i].logits))});
+    tensors.push_back({name + ".ids", formats::TensorDType::i32, {rows}, std::as_bytes(std::span(all[i].ids))});
+    tensors.push_back({name + ".logits",
+                       formats::TensorDType::f32,
+                       {rows, model.config().vocab},
+                       std::as_bytes(std::span(all[i].logits))});
   }
   formats::write_safetensors(file, tensors);
 }
 
 // The experiment's mesh is used if its target is this machine. Other targets, and logits, run on one device.
-train::ModelSettings generation_settings(const experiment::ExperimentConfig& experiment,
+train::ModelSettings generation_settings(const experiment::BoundExperiment& experiment,
                                          const GenerateOptions& options) {
   train::ModelSettings settings = train::model_settings(experiment);
   settings.use = engine::NetworkUse::inference;
@@ -130,7 +132,7 @@ void add_generate_options(CLI::App& command, CommonOptions& common, GenerateOpti
 }
 
 int run_generate(const CommonOptions& common, const GenerateOptions& options) {
-  const experiment::ExperimentConfig experiment = load_experiment(common).config();
+  const experiment::BoundExperiment experiment = load_experiment(common).config();
   const train::ModelSettings settings = generation_settings(experiment, options);
   const fs::path tuned = tuned_folder(common, options, experiment);
   if (!tuned.empty() && path_exists(tuned / "adapter_config.json"))

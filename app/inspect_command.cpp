@@ -8,7 +8,7 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/data/dataset/data_files.h"
+#include "core/data/dataset/data_file.h"
 #include "core/data/dataset/dataset.h"
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/kernel_choice.h"

@@ -6,8 +6,6 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress.h"
-#include "app/resources_folder.h"
 #include "app/subcommand.h"
 #include "core/launch/launch.h"
 
@@ -52,7 +50,7 @@ launch::LaunchRequest launch_request(const CommonOptions& common, const LaunchOp
   require_given(options.on, "--on");
   const fs::path resources = resources_folder();
   launch::LaunchRequest request{.experiment = {},
-                                .recipe = recipes::parse_recipe_kind(options.recipe),
+                                .recipe = recipes::parse_recipe(options.recipe),
                                 .target = launch::parse_target(options.on, resources / "launch"),
                                 .command = options.command,
                                 .folder = options.folder,

@@ -35,4 +35,8 @@ std::filesystem::path user_hardware_folder();
 
 std::filesystem::path example_file(const std::string& name);  // of the shipped examples
 
+// The shipped files: share/meshwright beside the folder of the program, wherever both are installed; in a build folder
+// it is a link to resources/. Throws Error NO-RESOURCES if it is missing.
+std::filesystem::path resources_folder();
+
 }  // namespace mw::app

@@ -10,7 +10,7 @@
 #include "app/window.h"
 #include "core/base/file_system.h"
 #include "core/base/files.h"
-#include "core/base/nearest_names.h"
+#include "core/base/text.h"
 #include "core/data/dataset/row_cache.h"
 #include "core/engine/kernels/cpu.h"
 #include "core/store/store.h"

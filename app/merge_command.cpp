@@ -5,7 +5,6 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress.h"
 #include "app/subcommand.h"
 #include "core/jobs/merge_adapter.h"
 #include "core/launch/launch.h"
@@ -37,7 +36,7 @@ void add_merge_options(CLI::App& command, CommonOptions&, MergeOptions& options)
                    "Release the merged model even if memory does not suffice for this comparison");
 }
 
-train::Progress comparison_progress(ProgressLine& line) {
+CountProgress comparison_progress(ProgressLine& line) {
   return [&](long done, long total) {
     line.update("comparing the merged model with base and adapter: " + std::to_string(100 * done / total) + " %");
   };

@@ -2,11 +2,13 @@
 // Output of the command line. Names and messages may contain text from files, so control characters are escaped
 // (\x1b): no file can move the cursor or set the title of a terminal.
 #pragma once
+#include <chrono>
 #include <string>
 #include <string_view>
 
 #include "core/base/event.h"
 #include "core/base/json.h"
+#include "core/views/run_view.h"
 
 namespace mw::app {
 
@@ -22,5 +24,34 @@ void print_json_line(const Json& json);    // one line on standard output, flush
 void print_external_result(const std::string& run, const event::Finished& finished);
 
 std::string number_or_dash(double value, int digits = 4);  // "-" for NaN
+
+// One line that is updated in place on a terminal, else a plain line every few seconds.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine();
+  void update(const std::string& text);   // rate-limited
+  void message(const std::string& text);  // prints a line that stays above the progress line
+  void clear();                           // call before printing to the terminal by other means
+
+ private:
+  bool terminal_, shown_ = false;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+// Prints the progress of a run while its events arrive.
+class RunProgressPrinter {
+ public:
+  void feed(const Event& event);
+  const views::RunView& view() const { return view_; }
+  void clear() { line_.clear(); }  // call before printing to the terminal by other means
+
+ private:
+  void print_metric(const event::Metric& metric);
+  void print_progress(const event::Progress& progress);
+  ProgressLine line_;
+  views::RunView view_;
+  double loss_ = 0, tokens_per_second_ = 0;
+};
 
 }  // namespace mw::app

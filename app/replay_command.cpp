@@ -5,13 +5,12 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress.h"
 #include "app/subcommand.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/compare/replay_explained.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 
 namespace mw::app {
 namespace {

@@ -7,7 +7,7 @@
 #include "app/subcommand.h"
 #include "core/base/files.h"
 #include "core/report/report.h"
-#include "core/store/store_summary.h"
+#include "core/store/store.h"
 
 namespace mw::app {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress.h"
 #include "app/subcommand.h"
 #include "core/plan/experiment/search_experiment.h"
 

@@ -8,7 +8,6 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress.h"
 #include "app/subcommand.h"
 #include "core/jobs/model_server.h"
 #include "core/serve/http/http_access.h"

@@ -6,10 +6,9 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress.h"
 #include "app/subcommand.h"
 #include "core/base/text.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/jobs/job.h"
 #include "core/jobs/size_run.h"
 #include "core/views/run_view.h"
@@ -122,7 +121,7 @@ int run_size(const CommonOptions& common, const SizeOptions& options) {
   const EventSink sink = [&](const Event& event) {
     view.feed(event);
     show_size_progress(event, view, line);
-    const auto* point = std::get_if<event::Point>(&event.body);
+    const auto* point = std::get_if<event::ResultPoint>(&event.body);
     if (!point) return;
     if (common.output == Output::text) {
       line.clear();

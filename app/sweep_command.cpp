@@ -8,14 +8,12 @@
 
 #include "app/load_inputs.h"
 #include "app/output.h"
-#include "app/progress.h"
 #include "app/subcommand.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/jobs/job.h"
 #include "core/store/store.h"
 #include "core/views/run_view.h"
-#include "core/views/sweep_charts.h"
 #include "core/views/sweep_view.h"
 
 namespace mw::app {
@@ -184,7 +182,7 @@ int run_sweep(const CommonOptions& common, const SweepOptions& options) {
       }
       set = started->info["set"];
     }
-    const auto* measured = std::get_if<event::Point>(&event.body);
+    const auto* measured = std::get_if<event::ResultPoint>(&event.body);
     if (!measured) return;
     const formats::BenchPoint point = formats::bench_point(measured->values);
     if (common.output == Output::text) {

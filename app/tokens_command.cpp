@@ -5,7 +5,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/jobs/token_report.h"
 #include "core/train/model.h"
@@ -40,7 +40,7 @@ void add_tokens_options(CLI::App& command, CommonOptions& common, TokensOptions&
 
 RowReport report_of(const CommonOptions& common, const TokensOptions& options) {
   const experiment::Experiment experiment = load_experiment(common);
-  const experiment::ExperimentConfig config = experiment.config();
+  const experiment::BoundExperiment config = experiment.config();
   const train::DataIndexRequest request = train::data_index_request(config);
   if (request.source != train::DataSource::rows)
     throw Error({.id = "DATA",

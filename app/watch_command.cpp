@@ -5,7 +5,6 @@
 #include "app/output.h"
 #include "app/subcommand.h"
 #include "core/import/follow.h"
-#include "core/import/watched.h"
 
 namespace mw::app {
 namespace {

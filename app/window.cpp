@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "app/resources_folder.h"
+#include "app/load_inputs.h"
 #include "core/base/files.h"
 #ifdef MW_UI
 #include "ui/shell/app.h"

@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void print_rows(const std::vector<plan::Measurement>& rows, const std::vector<plan::Comparison>& before,
-                const std::vector<plan::Comparison>& after, plan::MeasurementUse purpose,
+void print_rows(const std::vector<plan::Measurement>& rows, const std::vector<plan::RowPrediction>& before,
+                const std::vector<plan::RowPrediction>& after, plan::MeasurementUse purpose,
                 bool (*of)(plan::MeasuredQuantity)) {
   for (size_t i = 0; i < rows.size(); ++i) {
     const plan::Measurement& m = rows[i];
@@ -36,8 +36,8 @@ struct Errors {
   plan::ErrorSummary time_before, time_after, memory;  // of the held-out rows
 };
 
-Errors summarise(const std::vector<plan::Measurement>& rows, const std::vector<plan::Comparison>& before,
-                 const std::vector<plan::Comparison>& after) {
+Errors summarise(const std::vector<plan::Measurement>& rows, const std::vector<plan::RowPrediction>& before,
+                 const std::vector<plan::RowPrediction>& after) {
   constexpr auto kFitted = plan::MeasurementUse::calibration, kHeldOut = plan::MeasurementUse::holdout;
   return {.fitted_before = plan::summarise(rows, before, kFitted, plan::is_time),
           .fitted_after = plan::summarise(rows, after, kFitted, plan::is_time),
@@ -52,7 +52,7 @@ void print_summary(const char* what, const plan::ErrorSummary& s) {
 }
 
 void print_part(const char* title, const std::vector<plan::Measurement>& rows,
-                const std::vector<plan::Comparison>& before, const std::vector<plan::Comparison>& after,
+                const std::vector<plan::RowPrediction>& before, const std::vector<plan::RowPrediction>& after,
                 plan::MeasurementUse purpose, bool (*of)(plan::MeasuredQuantity)) {
   std::printf(
       "\n### %s\n\n| row | measured | predicted | unit | error before the fit | error |\n|---|--:|--:|---|--:|--:|\n",
@@ -103,8 +103,8 @@ int run(int argc, char** argv) {
   const plan::Measurements measured = plan::read_measurements(folder / "measurements.json", context.catalogue);
   plan::Calibration calibration{
       .basis = {}, .factors = plan::with_means(plan::fit_factors(measured.rows, serve::simulated_fit_options()))};
-  const std::vector<plan::Comparison> before = plan::predict_all(measured.rows, {});
-  const std::vector<plan::Comparison> after = plan::predict_all(measured.rows, calibration);
+  const std::vector<plan::RowPrediction> before = plan::predict_all(measured.rows, {});
+  const std::vector<plan::RowPrediction> after = plan::predict_all(measured.rows, calibration);
   const Errors errors = summarise(measured.rows, before, after);
   using plan::MeasurementUse;
   print_part("Step time, held out", measured.rows, before, after, MeasurementUse::holdout, plan::is_time);
@@ -116,7 +116,7 @@ int run(int argc, char** argv) {
   print_summary("memory held out", errors.memory);
   print_summary("step time fitted to", errors.fitted_after);
   for (const auto& f : calibration.factors)
-    if (plan::serves(f.stack) && !f.chip.empty())
+    if (model::serves(f.stack) && !f.chip.empty())
       std::printf("%s %s %s x %.3f\n", std::string(model::to_string(f.stack)).c_str(), f.chip.c_str(), f.name.c_str(),
                   f.value);
   for (const auto& left : measured.left_out) std::printf("left out: %s: %s\n", left.row.c_str(), left.why.c_str());

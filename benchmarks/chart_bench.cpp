@@ -29,22 +29,22 @@ double value_at(double x) {
 }
 
 // The line, its grid and its labels.
-void paint_plainly(QPainter& painter, const views::Series& series, Span x) {
+void paint_plainly(QPainter& painter, const views::Series& series, AxisRange x) {
   const QRectF area(kLeft, kTop, kSize.width() - kLeft - kRight, kSize.height() - kTop - kBottom);
   const auto range = series.y_range(x.low, x.high);
-  const Span y = padded({range->min, range->max}, Scale::linear);
+  const AxisRange y = padded({range->min, range->max}, Scale::linear);
   const auto to_x = [&](double at) { return area.left() + (at - x.low) / x.size() * area.width(); };
   const auto to_y = [&](double at) { return area.bottom() - (at - y.low) / y.size() * area.height(); };
   painter.fillRect(QRect(QPoint(), kSize), theme().panel);
   painter.setFont(small_font());
-  for (const Tick& tick : ticks(x, static_cast<int>(area.width() / kTickWidth), Quantity::count, Scale::linear)) {
+  for (const Tick& tick : ticks(x, static_cast<int>(area.width() / kTickWidth), AxisQuantity::count, Scale::linear)) {
     const double at = to_x(tick.value);
     painter.setPen(theme().line);
     painter.drawLine(QPointF(at, area.top()), QPointF(at, area.bottom()));
     painter.setPen(theme().muted);
     painter.drawText(QRectF(at - 40, area.bottom() + 4, 80, 16), Qt::AlignCenter, tick.label);
   }
-  for (const Tick& tick : ticks(y, static_cast<int>(area.height() / kTickHeight), Quantity::plain, Scale::linear)) {
+  for (const Tick& tick : ticks(y, static_cast<int>(area.height() / kTickHeight), AxisQuantity::plain, Scale::linear)) {
     const double at = to_y(tick.value);
     painter.setPen(theme().line);
     painter.drawLine(QPointF(area.left(), at), QPointF(area.right(), at));
@@ -77,7 +77,7 @@ Json compare(int samples, int pictures) {
   auto series = std::make_shared<views::Series>();
   for (int i = 0; i < samples; ++i) series->append(i, value_at(i));
   ChartLink link;
-  link.set_x(u"step"_s, Quantity::count);
+  link.set_x(u"step"_s, AxisQuantity::count);
   Chart chart({.title = u"Loss"_s, .unit = u"nats/token"_s}, link);
   chart.resize(kSize);
   chart.set_lines({{.name = u"train"_s, .color = Qt::blue, .raw = series}});

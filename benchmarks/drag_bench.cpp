@@ -12,7 +12,7 @@
 #include <cstdio>
 
 #include "core/base/json.h"
-#include "ui/pages/design/axis_chip.h"
+#include "ui/pages/design/axis_edit.h"
 #include "ui/pages/design/design_page.h"
 #include "ui/session/document.h"
 #include "ui/session/predictor.h"

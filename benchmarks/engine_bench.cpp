@@ -10,8 +10,8 @@
 #include <map>
 #include <string>
 
-#include "core/base/elapsed.h"
 #include "core/base/rng.h"
+#include "core/base/units.h"
 #include "core/engine/distributed/cluster.h"
 #include "core/engine/generate/sampler.h"
 #include "core/engine/kernels/gemm.h"
@@ -250,7 +250,7 @@ void mesh_steps(benchmark::State& state, model::WeightType type) {
   }
   std::map<std::string, std::pair<double, double>> spent;  // seconds in calls, seconds waiting
   for (int device = 0; device < cluster.devices(); ++device)
-    for (const Traffic& one : cluster.traffic(device)) {
+    for (const CollectiveTraffic& one : cluster.traffic(device)) {
       auto& [seconds, waited] = spent[to_string(one.what.kind) + ", " + to_string(one.what.cause)];
       seconds += one.seconds, waited += one.waited;
     }

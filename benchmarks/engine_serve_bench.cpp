@@ -12,16 +12,15 @@
 #include <memory>
 #include <thread>
 
-#include "core/base/elapsed.h"
 #include "core/base/rng.h"
+#include "core/base/units.h"
 #include "core/engine/generate/sampler.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/serve/load/engine_backend.h"
-#include "core/serve/load/load_summary.h"
+#include "core/serve/load/load_statistics.h"
 #include "core/serve/load/replay_steps.h"
 #include "core/serve/load/simulated_backend.h"
 #include "core/serve/scheduling/engine_executor.h"
-#include "core/serve/scheduling/engine_kv_layout.h"
 #include "core/serve/scheduling/measured_steps.h"
 #include "core/serve/scheduling/serving_loop.h"
 #include "core/serve/scheduling/step_timing.h"
@@ -107,7 +106,7 @@ Times generate(engine::Network& network, int rows, int len, int steps) {
 
 struct ServedLoad {
   int rows, len, steps, budget;
-  const formats::Adapter* adapter = nullptr;
+  const formats::PeftAdapter* adapter = nullptr;
   int adapters = 1;
 };
 Times served(engine::Network& network, const ServedLoad& load) {
@@ -174,7 +173,7 @@ void prefill() {
 
 void adapters(const std::string& resources) {
   const auto m = shipped(resources);
-  formats::Adapter adapter;
+  formats::PeftAdapter adapter;
   for (const model::LoraTarget& t : m->network.inventory().lora_targets())
     adapter.modules.push_back({t, 8, 16, std::vector<float>(static_cast<size_t>(8 * t.in), 0.01f),
                                std::vector<float>(static_cast<size_t>(8 * t.out), 0.01f)});
@@ -188,12 +187,12 @@ void adapters(const std::string& resources) {
 }
 
 // Prints the step model's predictions of the steps it was fitted to, by kind.
-void print_steps(const MeasuredStepModel& model, const std::vector<TimedStep>& steps) {
+void print_steps(const MeasuredStepModel& model, const std::vector<formats::TimedStep>& steps) {
   struct Cell {
     std::vector<double> us, error;
   };
   std::map<std::pair<int, int>, Cell> cells;  // by requests and prompt tokens, rounded to powers of two
-  for (const TimedStep& t : steps) {
+  for (const formats::TimedStep& t : steps) {
     const double more = t.work.tokens - t.work.requests;
     Cell& c = cells[{static_cast<int>(t.work.requests), more < 1 ? 0 : 1 << static_cast<int>(std::log2(more))}];
     c.us.push_back(1e6 * t.seconds), c.error.push_back(model.seconds(t.work) / t.seconds - 1);
@@ -268,7 +267,7 @@ class Sweep {
     return {median(throughput), median(tpot), median(ttft)};
   }
 
-  std::vector<TimedStep> time_some(double seconds) {
+  std::vector<formats::TimedStep> time_some(double seconds) {
     auto some = time_steps(executor_, settings_, config(), {.budget_s = seconds, .first_id = kFirst});
     steps_.insert(steps_.end(), some.begin(), some.end());
     return some;
@@ -288,17 +287,17 @@ class Sweep {
                                  .num_prompts = 100,
                                  .warmups = 8,
                                  .seed = static_cast<std::uint64_t>(round)});
-    std::vector<TimedStep> beside = time_some(kBeside);
+    std::vector<formats::TimedStep> beside = time_some(kBeside);
     logged_.take();
     const formats::BenchPoint a = summarise(load, real_->run(load, {}, {}), {});
-    const std::vector<TimedStep> log = time_logged_steps(logged_.take());
-    std::vector<TimedStep> own = timed_steps(merge_similar_steps(log));
+    const std::vector<formats::TimedStep> log = time_logged_steps(logged_.take());
+    std::vector<formats::TimedStep> own = merge_similar_steps(log);
     const auto after = time_some(kBeside);
     beside.insert(beside.end(), after.begin(), after.end());
     // Uses every second step, so that the step model has to predict the others.
-    std::vector<TimedStep> half;
+    std::vector<formats::TimedStep> half;
     for (size_t i = 1; i < log.size(); i += 2) half.push_back(log[i]), half.back().count = 2;
-    half = timed_steps(merge_similar_steps(half));
+    half = merge_similar_steps(half);
     const formats::BenchPoint b = simulated(load, ReplayStepModel(MeasuredStepModel(steps_).scaled_to(beside), {})),
                               c = simulated(load, ReplayStepModel::fit_load(std::move(own), steps_)),
                               d = simulated(load, ReplayStepModel::fit_load(std::move(half), steps_));
@@ -329,7 +328,7 @@ class Sweep {
   std::unique_ptr<LoadBackend> real_ = make_loop_backend(
       logged_, settings_,
       {.first_id = kFirst, .vocab = model_->network.config().vocab, .on_warmed_up = [this] { logged_.take(); }});
-  std::vector<TimedStep> steps_;
+  std::vector<formats::TimedStep> steps_;
   std::map<std::pair<int, double>, std::pair<std::vector<Error>, std::vector<Error>>> errors_;  // beside, own
   std::map<std::pair<int, double>, std::vector<Error>> of_half_;
 };

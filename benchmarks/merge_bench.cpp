@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <string>
 
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/train/merge_check.h"
+#include "core/base/units.h"
+#include "core/train/merge.h"
 
 namespace {
 
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   if (argc != 4 && !is_unchecked) return std::fprintf(stderr, "mw_merge_bench BASE ADAPTER OUT [unchecked]\n"), 2;
   try {
     const auto start = std::chrono::steady_clock::now();
-    const mw::formats::Adapter adapter = mw::train::read_adapter(argv[2], argv[1]);
+    const mw::formats::PeftAdapter adapter = mw::train::read_adapter(argv[2], argv[1]);
     mw::StagedFolder staged(argv[3]);
     mw::train::CheckedMerge done;
     if (is_unchecked)

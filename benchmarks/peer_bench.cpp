@@ -9,11 +9,11 @@
 #include <cstdio>
 #include <ctime>
 
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/rng.h"
-#include "core/data/dataset/pack.h"
+#include "core/base/units.h"
+#include "core/data/dataset/batches.h"
 #include "core/engine/generate/sampler.h"
 #include "core/engine/kernels/machine_peak.h"
 #include "core/engine/transformer/optimizer.h"

@@ -8,7 +8,7 @@
 
 #include "core/model/catalogue.h"
 #include "core/plan/calibration/plan_context.h"
-#include "core/serve/load/load_summary.h"
+#include "core/serve/load/load_statistics.h"
 #include "core/serve/load/simulated_backend.h"
 
 namespace {
@@ -16,10 +16,10 @@ namespace {
 using namespace mw;
 
 plan::Request gemma_on(const char* target, int tp) {
-  static const auto kCatalogue = plan::PlanContext::load(MW_RESOURCES "/hardware");
+  static const auto kContext = plan::PlanContext::load(MW_RESOURCES "/hardware");
   plan::Request request;
   request.model = model::catalogue_config("gemma3-1b");
-  request.target = kCatalogue.target(target);
+  request.target = kContext.catalogue.target(target);
   plan::set_stack(request, model::Stack::vllm_tpu);
   request.mesh.axes = {{"tp", tp}};
   request.work = plan::Work::serve;

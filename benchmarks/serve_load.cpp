@@ -12,7 +12,6 @@
 #include <mutex>
 #include <thread>
 
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/base/units.h"

@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <fstream>
 
-#include "core/base/elapsed.h"
 #include "core/base/json.h"
 #include "core/base/ordered_work.h"
 #include "core/base/sha256.h"
+#include "core/base/units.h"
 #include "core/data/tokenizer/tokenizer.h"
 
 namespace mw {

@@ -11,6 +11,7 @@ Rules:
   readme      Every top-level room of core and ui has a README.md of at most 40 lines.
   document    Comments and documents do not refer to documents that are not in the repository.
   path        Comments and documents do not refer to files of this repository that do not exist.
+  unique      A type has its name to itself: no header of another room declares it, or names it again by using.
   vocabulary  Declarations and file names do not use retired names.
   header      A .cpp file of core/engine has a header of its own name, or its first comment names the header.
   tests       Every room of core with code has a folder in tests.
@@ -36,7 +37,7 @@ OUTSIDE_DOCUMENTS = ("contract gemma rooms language design pages interop hardwar
                      "gui_and_style cpu_peers").split()
 RETIRED_TYPES = ("Flow Flows DeviceFlow AxisFlow Region Stretch WorkingForm Fabric Port Meeting CallFor Core Want Into "
                  "Habits Live Ask Answered End KvBlocks ServeRoom Served Moment Attendance Ticket Either Subject Said "
-                 "Newest Slim SlimRests AskedPlace Placed Facts").split()
+                 "Newest Slim SlimRests AskedPlace Placed Facts ExperimentConfig").split()
 RETIRED_FUNCTIONS = ("check_clumsy",)
 RETIRED_PREFIXES = ("few_", "wide_", "slim_")  # of functions and files of the matrix product kernels
 
@@ -44,6 +45,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"((?:core|ui|app)/[^"]+)"', re.M)
 TYPE_DECLARATION = re.compile(
     r"^[ \t]*(?:template\s*<[^;{]*>\s*)?(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(?:\[\[[^\]]*\]\]\s*)?"
     r"(\w+)\b(?!\s*[;>,)&*])|^[ \t]*using\s+(\w+)\s*=", re.M)
+NAMED_TYPE = re.compile(  # beside the margin, so that types within types do not count
+    r"^(?:template\s*<[^;{]*>\s*)?(?:(?:struct|class|enum class|enum)\s+(?:\[\[[^\]]*\]\]\s*)?(\w+)(?:\s+final)?\s*"
+    r"(?::[^:;{][^;{]*)?\{|using\s+([A-Z]\w*)\s*=|using\s+(?:\w+::)+([A-Z]\w*)\s*;)", re.M)
 FUNCTION_DECLARATION = re.compile(r"^[ \t]*(?!return\b|else\b|throw\b)(?:[\w:<>,&*\[\]]+[ \t&*]+)+?(\w+)\(", re.M)
 
 
@@ -238,6 +242,18 @@ def check_vocabulary(repository: Repository) -> Iterator[Finding]:
                 yield Finding("vocabulary", f"{file}: declares {kind} {name}, a retired name; use the field's term")
 
 
+def check_unique(repository: Repository) -> Iterator[Finding]:
+    first: dict = {}
+    for file in repository.code:
+        if file.parts[0] not in ("core", "ui") or file.suffix != ".h":
+            continue
+        for names in NAMED_TYPE.findall(without_comments(repository.text(file))):
+            name = "".join(names)
+            if first.setdefault(name, file).parent != file.parent:
+                yield Finding("unique", f"{file}: declares {name}, as {first[name]} does; give it a name that says "
+                              "what it is, or use that type by its own name")
+
+
 # Lines of the first comment of a file, without the licence.
 def first_comment(code: str) -> str:
     lines = []
@@ -350,7 +366,7 @@ def check_binding(repository: Repository) -> Iterator[Finding]:
                 yield Finding("binding", f"{file}: binds a document; use Experiment::config() or valid_values()")
 
 
-CHECKS = (check_order, check_circles, check_readmes, check_documents, check_paths, check_vocabulary, check_headers,
+CHECKS = (check_order, check_circles, check_readmes, check_documents, check_paths, check_unique, check_vocabulary, check_headers,
           check_tests, check_texts, check_methods, check_stores, check_binding)
 
 

@@ -13,8 +13,8 @@
 #include "core/plan/document/plan_request.h"
 #include "core/serve/load/saturation.h"
 #include "core/serve/load/sweep_settings.h"
-#include "core/serve/simulation/simulated_point.h"
 #include "core/serve/simulation/simulated_rows.h"
+#include "core/serve/simulation/simulated_server.h"
 
 namespace mw::audit {
 namespace {
@@ -103,7 +103,7 @@ class Predictor {
     if (stop_.stop_requested()) throw cancelled("the predictions");
   }
 
-  void set_prediction(AccuracyRow& row, const plan::Measurement& m, const plan::Comparison& compared, double low,
+  void set_prediction(AccuracyRow& row, const plan::Measurement& m, const plan::RowPrediction& compared, double low,
                       double high) const {
     if (!(compared.predicted > 0) || !std::isfinite(compared.predicted))
       throw Error({.id = "ACCURACY", .message = "the prediction is not a positive number", .place = m.id});

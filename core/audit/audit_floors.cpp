@@ -7,7 +7,7 @@
 
 #include "core/audit/audit_rules.h"
 #include "core/base/units.h"
-#include "core/model/experts.h"
+#include "core/model/config.h"
 #include "core/model/inventory.h"
 
 namespace mw::audit::rules {

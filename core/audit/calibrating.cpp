@@ -126,8 +126,11 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
   if (row->tokens > 0 && rows > 0) {
     plan::Lengths& l = m.request.lengths;
     const double mean = std::min<double>(l.max_len, static_cast<double>(row->tokens) / rows);
-    l = {
-        .histogram = {}, .max_len = std::max(1, static_cast<int>(std::lround(mean))), .count = l.count, .rows = l.rows};
+    l = {.histogram = {},
+         .max_len = std::max(1, static_cast<int>(std::lround(mean))),
+         .count = l.count,
+         .rows = l.rows,
+         .computes_padding = l.computes_padding};
     m.assumed = {"every row as long as the mean, " + std::to_string(l.max_len) + " tokens"};
   }
   return m;

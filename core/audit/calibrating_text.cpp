@@ -44,9 +44,9 @@ std::string rows_text(const Proposal& p) {
     lines.push_back(
         {m.id + (r.used() ? "" : " (not fitted)"), m.request.target.chip.id,
          std::string(model::to_string(m.request.stack)), m.unit, number_text(m.value), number_text(r.now.predicted),
-         held_out([](const plan::Comparison& c) { return number_text(c.predicted); }), number_text(r.fitted.predicted),
-         error_text(r.now.error), held_out([](const plan::Comparison& c) { return error_text(c.error); }),
-         error_text(r.fitted.error)});
+         held_out([](const plan::RowPrediction& c) { return number_text(c.predicted); }),
+         number_text(r.fitted.predicted), error_text(r.now.error),
+         held_out([](const plan::RowPrediction& c) { return error_text(c.error); }), error_text(r.fitted.error)});
   }
   return table(lines);
 }
@@ -93,7 +93,7 @@ std::string verdict_text(const Proposal& p) {
 std::string calibrated_text(const CalibrationResult& calibrated) {
   if (!calibrated.proposal) return {};
   const Proposal& p = *calibrated.proposal;
-  std::string out = "Rows, predicted plan::against measured (errors of time or bytes: + is too slow or too large)\n" +
+  std::string out = "Rows, predicted against measured (errors of time or bytes: + is too slow or too large)\n" +
                     rows_text(p) + "\nEfficiencies\n" + efficiencies_text(p);
   out += "\nStep time error of the rows fitted to (" + std::to_string(p.now.rows) + ")\n";
   const auto add = [&](const std::string& what, const plan::ErrorSummary& summary) {

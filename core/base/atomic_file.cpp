@@ -1,15 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/atomic_file.h"
+#include "core/base/file_system.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <unistd.h>
-
 #include <cerrno>
+#include <charconv>
+#include <optional>
+#include <string>
 
 #include "core/base/error.h"
-#include "core/base/partial_files.h"
+#include "core/base/files.h"
 
 namespace mw {
+
+namespace fs = std::filesystem;
+namespace {
+
+enum class PartKind { part, old };
+struct Part {
+  PartKind kind;
+  std::string target;  // file name without the suffix
+  pid_t writer;
+};
+
+std::optional<Part> parse_part(const std::string& name) {
+  for (const auto& [suffix, kind] : {std::pair(".part-", PartKind::part), std::pair(".old-", PartKind::old)}) {
+    const size_t at = name.rfind(suffix);
+    if (at == std::string::npos || at == 0) continue;
+    pid_t pid = 0;
+    const char* begin = name.data() + at + std::string_view(suffix).size();
+    const char* end = name.data() + name.size();
+    const auto [parsed, error] = std::from_chars(begin, end, pid);
+    if (error == std::errc{} && parsed == end && pid > 0) return Part{kind, name.substr(0, at), pid};
+  }
+  return std::nullopt;
+}
+
+bool is_stale(const fs::path& path, const Part& part) {
+  if (::kill(part.writer, 0) == 0 || errno != ESRCH) return false;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return false;
+  const bool unlocked = ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+  ::close(fd);
+  return unlocked;
+}
+
+fs::path folder_of(const fs::path& target) {
+  return target.has_parent_path() ? target.parent_path() : fs::path(".");
+}
+
+// Removes the stale parts of `target`, or of all targets if it is empty.
+void remove_stale_parts(const fs::path& folder, const std::string& target) {
+  std::vector<fs::path> found;  // collected first: a directory iterator may skip entries while the folder changes
+  std::error_code ec;
+  for (fs::directory_iterator at(folder, ec), end; !ec && at != end; at.increment(ec)) {
+    const auto part = parse_part(at->path().filename().string());
+    if (part && (target.empty() || part->target == target) && is_stale(at->path(), *part)) found.push_back(at->path());
+  }
+  for (const fs::path& path : found) {
+    const Part part = *parse_part(path.filename().string());
+    const fs::path final_name = folder / part.target;
+    if (part.kind == PartKind::old && !path_exists(final_name))
+      file_system().rename(path.c_str(), final_name.c_str());
+    else
+      remove_tree(path);
+  }
+}
+
+}  // namespace
+
+fs::path part_path(const fs::path& target) {
+  return target.string() + ".part-" + std::to_string(::getpid());
+}
+
+void lock_part(int descriptor) {
+  (void)::flock(descriptor, LOCK_EX | LOCK_NB);  // may fail on file systems without locks; is_stale then uses the pid
+}
+
+void sync_folder_of(const fs::path& target) {
+  const int fd = ::open(folder_of(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  file_system().fsync(fd);
+  ::close(fd);
+}
+
+void remove_stale_parts_of(const fs::path& target) noexcept {
+  try {
+    remove_stale_parts(folder_of(target), target.filename().string());
+  } catch (const std::exception&) {  // out of memory
+  }
+}
+
+void remove_stale_parts_in(const fs::path& folder) noexcept {
+  try {
+    remove_stale_parts(folder, {});
+  } catch (const std::exception&) {
+  }
+}
+
 namespace {
 
 constexpr size_t kBuffer = 1 << 20;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/crash_report.h"
+#include "core/base/file_system.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -17,11 +18,10 @@
 #include <ctime>
 #include <vector>
 
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
-#include "core/base/file_system.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
+#include "core/base/units.h"
 
 namespace mw {
 namespace fs = std::filesystem;

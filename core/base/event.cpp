@@ -2,11 +2,12 @@
 #include "core/base/event.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/base/url_secrets.h"
 
 namespace mw {
@@ -21,7 +22,7 @@ double number(const Json& j, const char* key) {
   return j.at(key).get<double>();
 }
 
-Json entry_json(const event::Traffic::Entry& e) {
+Json entry_json(const event::StepTraffic::Entry& e) {
   Json json{{"kind", valid_utf8(e.kind)},
             {"axis", valid_utf8(e.axis)},
             {"phase", valid_utf8(e.phase)},
@@ -44,7 +45,7 @@ struct ToJson {
     return {{"event", "memory"},         {"device", e.device},  {"step", e.step}, {"phase", valid_utf8(e.phase)},
             {"bytes", to_json(e.bytes)}, {"peak", e.peak.value}};
   }
-  Json operator()(const event::Traffic& e) const {
+  Json operator()(const event::StepTraffic& e) const {
     Json entries = Json::array(), devices = Json::array();
     for (const auto& entry : e.entries) entries.push_back(entry_json(entry));
     for (const auto& d : e.devices)
@@ -62,7 +63,7 @@ struct ToJson {
   Json operator()(const event::Checkpoint& e) const {
     return {{"event", "checkpoint"}, {"step", e.step}, {"path", valid_utf8(e.path)}};
   }
-  Json operator()(const event::Point& e) const {
+  Json operator()(const event::ResultPoint& e) const {
     return {{"event", "point"}, {"step", e.step}, {"kind", valid_utf8(e.kind)}, {"values", e.values}};
   }
   Json operator()(const event::Log& e) const {
@@ -98,8 +99,8 @@ Bytes bytes_member(const Json& j, const char* key) {
   return Bytes(whole(j, key, std::int64_t{0}));
 }
 
-event::Traffic traffic_from(const Json& j) {
-  event::Traffic e{.step = whole(j, "step", 0L), .entries = {}, .devices = {}};
+event::StepTraffic traffic_from(const Json& j) {
+  event::StepTraffic e{.step = whole(j, "step", 0L), .entries = {}, .devices = {}};
   const auto seconds = [](const Json& from, const char* key) { return from.contains(key) ? number(from, key) : 0.0; };
   const auto text = [](const Json& from, const char* key) { return from.value(key, std::string()); };
   for (const Json& from : j.value("entries", Json::array()))
@@ -140,7 +141,7 @@ decltype(Event::body) body_from(const Json& j) {
   if (kind == "sample") return event::Sample{step(), text("prompt"), text("text"), text("expected"), text("verdict")};
   if (kind == "traffic") return traffic_from(j);
   if (kind == "checkpoint") return event::Checkpoint{step(), text("path")};
-  if (kind == "point") return event::Point{step(), text("kind"), j.value("values", Json::object())};
+  if (kind == "point") return event::ResultPoint{step(), text("kind"), j.value("values", Json::object())};
   if (kind == "log") return event::Log{text("level"), text("text")};
   if (kind == "progress") return event::Progress{text("phase"), whole(j, "done", 0L), whole(j, "total", 0L)};
   if (kind == "state") return event::StateChanged{parse_run_state(string_member(j, "state", "event"))};
@@ -214,7 +215,118 @@ Event event_from_json(const Json& json) {
 
 bool is_telemetry(const Event& event) {
   return std::holds_alternative<event::Metric>(event.body) || std::holds_alternative<event::Memory>(event.body) ||
-         std::holds_alternative<event::Traffic>(event.body) || std::holds_alternative<event::Progress>(event.body);
+         std::holds_alternative<event::StepTraffic>(event.body) || std::holds_alternative<event::Progress>(event.body);
+}
+
+namespace {
+
+// Takes the parts of a JSON text one after another. After a part that is not there, everything fails.
+class PlainText {
+ public:
+  explicit PlainText(std::string_view text) : rest_(text) {}
+  bool ok() const { return ok_; }
+  bool at_end() const { return ok_ && rest_.empty(); }
+
+  void skip(std::string_view part) {
+    ok_ = ok_ && rest_.starts_with(part);
+    if (ok_) rest_.remove_prefix(part.size());
+  }
+  // Up to the closing quote. Fails for escapes and for bytes that are not ASCII.
+  std::string_view text() {
+    size_t size = 0;
+    while (size < rest_.size() && rest_[size] >= 0x20 && rest_[size] < 0x7f && rest_[size] != '"' &&
+           rest_[size] != '\\')
+      ++size;
+    return take(size);
+  }
+  template <class Number>
+  Number number() {
+    const auto value = parse_number<Number>(take(number_size()));
+    ok_ = ok_ && value;
+    return value.value_or(0);
+  }
+
+ private:
+  std::string_view take(size_t size) {
+    const std::string_view part = rest_.substr(0, ok_ ? size : 0);
+    rest_.remove_prefix(part.size());
+    return part;
+  }
+  size_t digits_from(size_t at) const {
+    size_t end = at;
+    while (end < rest_.size() && rest_[end] >= '0' && rest_[end] <= '9') ++end;
+    return end - at;
+  }
+  bool has(size_t at, std::string_view any) const { return at < rest_.size() && any.find(rest_[at]) != any.npos; }
+
+  // The size of a number in the grammar of JSON, which is stricter than that of from_chars(); 0 if there is none.
+  size_t number_size() const {
+    size_t at = has(0, "-") ? 1 : 0;
+    const size_t whole = digits_from(at);
+    if (whole == 0 || (whole > 1 && rest_[at] == '0')) return 0;
+    at += whole;
+    if (has(at, ".")) {
+      const size_t fraction = digits_from(at + 1);
+      if (fraction == 0) return 0;
+      at += 1 + fraction;
+    }
+    if (!has(at, "eE")) return rest_.substr(0, at) == "-0" ? 0 : at;  // an integer, which has no negative zero
+    const size_t sign = has(at + 1, "+-") ? 1 : 0, exponent = digits_from(at + 1 + sign);
+    return exponent == 0 ? 0 : at + 1 + sign + exponent;
+  }
+
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+// Empty for a text that only the JSON parser can tell.
+std::optional<Event> plain_metric(std::string_view text) {
+  PlainText json(text);
+  json.skip(R"({"event":"metric","name":")");
+  const std::string_view name = json.text();
+  json.skip(R"(","step":)");
+  const long step = json.number<long>();
+  json.skip(R"(,"value":)");
+  const auto value = json.number<double>();
+  json.skip(R"(,"time_s":)");
+  const auto time_s = json.number<double>();
+  json.skip("}");
+  if (!json.at_end()) return std::nullopt;
+  return Event{time_s, event::Metric{std::string(name), step, value}};
+}
+
+}  // namespace
+
+Event event_from_text(std::string_view text, const std::string& source) {
+  if (auto metric = plain_metric(text)) return *std::move(metric);
+  return event_from_json(parse_json(text, source));
+}
+
+void ProgressLimit::pass(const Event& event) {
+  last_s_ = event.time_s;
+  next_(event);
+}
+
+void ProgressLimit::end_phase() {
+  if (waiting_) pass({last_s_, *std::exchange(waiting_, std::nullopt)});
+  phase_.reset();
+}
+
+void ProgressLimit::operator()(const Event& event) {
+  const auto* progress = std::get_if<event::Progress>(&event.body);
+  if (!progress) return pass(event);
+  if (phase_ && phase_->phase != progress->phase) end_phase();
+  if (phase_ && phase_->done == progress->done && phase_->total == progress->total) return;  // nothing new
+  const bool is_soon = phase_ && std::abs(event.time_s - passed_s_) < kSeconds;
+  const bool is_last = progress->total > 0 && progress->done >= progress->total;
+  if (is_soon && !is_last) {
+    waiting_ = *progress;
+    return;
+  }
+  waiting_.reset();
+  phase_ = *progress;
+  passed_s_ = event.time_s;
+  pass(event);
 }
 
 }  // namespace mw

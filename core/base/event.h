@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -36,8 +37,8 @@ struct Memory {
   Ledger bytes;       // at the peak of this phase
   Bytes peak;         // largest total since the start of the run
 };
-struct Traffic {  // communication between the devices of a mesh in one step
-  struct Entry {  // collectives of one kind, axis, phase and cause; names from core/mesh/collectives/collectives.h
+struct StepTraffic {  // communication between the devices of a mesh in one step
+  struct Entry {      // collectives of one kind, axis, phase and cause; names from core/mesh/collectives/collectives.h
     std::string kind, axis, phase, cause;  // "all-gather", "fsdp", "forward", "weights gathered ..."
     int layer = -1;                        // -1: model level
     std::int64_t calls = 0;                // per device
@@ -64,11 +65,11 @@ struct Checkpoint {
   long step = 0;
   std::string path;
 };
-struct Point {       // one result of a sweep, in the form that the command prints under "points"
-  long step = 0;     // 1, 2, ... in order
-  std::string kind;  // size
+struct ResultPoint {  // one result of a sweep, in the form that the command prints under "points"
+  long step = 0;      // 1, 2, ... in order
+  std::string kind;   // size
   Json values;
-  bool operator==(const Point&) const = default;
+  bool operator==(const ResultPoint&) const = default;
 };
 struct Log {
   std::string level;  // info, warning, error
@@ -105,7 +106,7 @@ struct EventHost {
 struct Event {
   double time_s = 0;  // since the run started, wall clock
   std::variant<event::Started, event::Metric, event::Memory, event::Sample, event::Checkpoint, event::Log,
-               event::Progress, event::StateChanged, event::Finished, event::Point, event::Traffic>
+               event::Progress, event::StateChanged, event::Finished, event::ResultPoint, event::StepTraffic>
       body;
   std::optional<EventHost> host = std::nullopt;  // empty: the run has one process
 };
@@ -124,5 +125,27 @@ Ledger ledger_from_json(const Json& json);
 bool is_telemetry(const Event& event);
 
 using EventSink = std::function<void(const Event&)>;
+
+// Returns event_from_json(parse_json(text, source)), bit for bit and with its errors, in a tenth of the time for the
+// metrics that to_json() writes, the events that a long run has by the million.
+Event event_from_text(std::string_view text, const std::string& source);
+
+using CountProgress = std::function<void(long done, long total)>;
+
+// Limits how many progress events a run records. Not thread-safe. Passes on every event but most of the progress within
+// a phase: one in a tenth of a second (of the time of the events), and always the first and the last of a phase.
+class ProgressLimit {
+ public:
+  static constexpr double kSeconds = 0.1;
+  explicit ProgressLimit(EventSink next) : next_(std::move(next)) {}
+  void operator()(const Event& event);
+  void end_phase();  // passes on the last progress, if it was not; call it at the end of the run
+
+ private:
+  void pass(const Event& event);
+  EventSink next_;
+  std::optional<event::Progress> phase_, waiting_;  // the last that was passed on; newer than it
+  double passed_s_ = 0, last_s_ = 0;                // time of phase_, and of any event that was passed on
+};
 
 }  // namespace mw

@@ -2,6 +2,8 @@
 // Number of optimizer steps of a training run whose length is given in epochs; shared by planner, engine and recipes.
 // Thread-safe.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace mw {
@@ -16,6 +18,14 @@ struct StepRows {
 
 // floor(rows * epochs / (batch * accumulation * data_shards)), at least 1. `rows` counts the rows of one epoch, after
 // dropped rows, held-out rows and packing.
-std::int64_t steps_of_epochs(double rows, double epochs, const StepRows& step);
+inline std::int64_t steps_of_epochs(double rows, double epochs, const StepRows& step) {
+  constexpr double kMost = 1e15;           // exact as a double
+  constexpr double kRounding = 1 + 1e-12;  // 100 rows x 0.29 epochs are 29 rows, not 28.999999999999996
+  const double each = static_cast<double>(std::max<std::int64_t>(1, step.batch)) *
+                      static_cast<double>(std::max<std::int64_t>(1, step.accumulation)) *
+                      static_cast<double>(std::max<std::int64_t>(1, step.data_shards));
+  const double steps = std::floor(rows * epochs * kRounding / each);
+  return steps >= 1 ? static_cast<std::int64_t>(std::min(steps, kMost)) : 1;
+}
 
 }  // namespace mw

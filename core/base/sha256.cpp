@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/input_file.h"
+#include "core/base/files.h"
 
 namespace mw {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text: letter case, lines, lists and numbers. Thread-safe.
+// Text: letter case, lines, lists, numbers, quoting, UTF-8 and similar names. Thread-safe.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -70,11 +70,11 @@ inline std::string table_row(const std::vector<TableCell>& cells) {
   return joined(cells, " ", [](const TableCell& cell) { return padded(cell.text, cell.width); });
 }
 
-// The number that the whole text spells; none for any other text.
-template <class Number>
-std::optional<Number> parse_number(std::string_view text) {
+// The number that the whole text spells, an integer with any base; none for any other text.
+template <class Number, class... Base>
+std::optional<Number> parse_number(std::string_view text, Base... base) {
   Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
@@ -86,5 +86,30 @@ inline double shortest_double(float value) {
   std::from_chars(text.data(), end, shortest);
   return shortest;
 }
+
+// One literal word: 'it'\''s'. The text ends at a NUL byte.
+std::string shell_quoted(std::string_view text);
+
+// One line of plain text: markup of Markdown, HTML and tables is escaped, line ends become spaces.
+std::string escape_markdown(std::string_view text);
+
+// Length of the well-formed character (Unicode 15, table 3-7) at the start of `text`; 0 if malformed or empty.
+size_t character_length(std::string_view text);
+char32_t code_point(std::string_view character);  // of one valid character
+void append_utf8(std::string& out, char32_t code_point);
+// Offset of the first malformed byte, or npos.
+size_t first_invalid_utf8(std::string_view text);
+// About the first `bytes` bytes as well-formed UTF-8, for error messages.
+std::string excerpt(std::string_view text, size_t bytes = 80);
+// Removes the white space that Python's str.strip() removes, like `trim` in Jinja templates.
+std::string_view trim(std::string_view text);
+
+// The `count` names nearest to `wrong`: first names that start with it, then by edit distance; ties in the given order.
+std::vector<std::string> nearest_names(std::string_view wrong, const std::vector<std::string>& names, size_t count = 3);
+// Whether `text` is `name` in another letter case or with one letter replaced, added, missing or swapped with its
+// neighbour. Names of two letters must have the same letters: "pt" is a typo of "tp", "ep" is not.
+bool is_likely_typo(std::string_view text, std::string_view name);
+// nearest_names joined for a message: "v5p-8, v5e-8 or v6e-8"
+std::string nearest_names_text(std::string_view wrong, const std::vector<std::string>& names, size_t count = 3);
 
 }  // namespace mw

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strong types for quantities, and how they are written in text. Thread-safe.
 #pragma once
+#include <chrono>
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -41,5 +42,9 @@ std::string to_text(Seconds seconds);  // "350 ms", "9.8 s", "1:42", "3:05:10"
 std::string to_text(Usd usd);          // "$56.90"
 std::string count_text(double n);      // "999", "12.3k", "4.63B"
 std::string number_text(double v, int significant = 4);  // "0.0003210", "1234"
+
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 }  // namespace mw

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "core/compare/comparison_parts.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/experiment/parameters.h"
 #include "core/plan/document/plan_request.h"
 
@@ -102,7 +103,7 @@ class Estimator {
   double predicted(const Experiment& e, size_t column) const {
     if (stop_.stop_requested()) throw cancelled("the estimate");
     if (serving())
-      return value_of(simulated_point(e, *input_.load, context_, Queueing::as_offered, stop_), input_.metric);
+      return value_of(simulated_point(e, *input_.load, context_, serve::Queueing::as_offered, stop_), input_.metric);
     plan::Request request = plan::plan_request(e, context_);
     if (const double mean = input_.row_tokens[column]; std::isfinite(mean) && request.lengths.histogram.empty()) {
       request.lengths.max_len = std::clamp(static_cast<int>(std::lround(mean)), 1, request.lengths.max_len);
@@ -206,7 +207,7 @@ void choose_load(const Comparison& comparison, const ComparedRun& baseline, GapI
       const ComparisonRow* row = result_row(comparison, comparing::cell_key(p) + "." + name);
       if (!row || std::tuple(row->recorded(), p.request_rate, p.input_len) <= best) continue;
       best = {row->recorded(), p.request_rate, p.input_len};
-      out.load = LoadPoint{p.request_rate, p.input_len};
+      out.load = serve::LoadPoint{p.request_rate, p.input_len};
       out.metric = metric;
       out.gap = {.label = row->label, .unit = row->unit, .measured = row->values};
     }
@@ -253,6 +254,147 @@ Comparison with_effects(Comparison comparison, const GapInput& input, const plan
                         const std::stop_token& stop) {
   Estimator(comparison, input, context, stop).run();
   return comparison;
+}
+
+namespace {
+
+struct Factor {
+  std::string_view name;
+  std::vector<std::string> keys;  // "mesh" and "sweep" include all keys below them
+};
+// The settings with a factor in the parameter table, in its order of factors, then the rest of the load.
+const std::vector<Factor>& factors() {
+  static const std::vector<Factor> kFactors = [] {
+    std::vector<Factor> out;
+    for (const std::string_view name : {"chips and software", "model", "KV type", "window caches", "replicas",
+                                        "prefix cache", "chunked prefill", "server limits"}) {
+      Factor& factor = out.emplace_back(Factor{name, {}});
+      for (const experiment::Parameter& p : experiment::parameters())
+        if (p.columns.factor == name) factor.keys.push_back(p.key == "mesh.*" ? "mesh" : p.key);
+    }
+    out.push_back({kLoadFactor, {"sweep"}});
+    return out;
+  }();
+  return kFactors;
+}
+
+std::string text_of(const experiment::Experiment& e, std::string_view key) {
+  if (key == "mesh") {
+    std::string text;
+    for (const mesh::MeshAxis& axis : e.valid_values().mesh.axes)
+      text += (text.empty() ? "" : " x ") + axis.name + " " + std::to_string(axis.size);
+    return text;
+  }
+  if (key.find('.') == std::string_view::npos) {
+    const Json* part = e.find(key);
+    return part ? part->dump() : "";
+  }
+  const Json value = e.value(key);
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// Copies the keys of a factor from the other document, including missing keys.
+experiment::Experiment switched(experiment::Experiment e, const experiment::Experiment& other, const Factor& factor) {
+  for (const std::string& key : factor.keys) {
+    e.erase(key);
+    if (const Json* value = other.find(key)) e.set_value(key, *value);
+  }
+  return e;
+}
+
+std::string changes(const experiment::Experiment& before, const experiment::Experiment& after, const Factor& factor) {
+  std::string text;
+  for (const std::string& key : factor.keys) {
+    const std::string a = text_of(before, key), b = text_of(after, key);
+    if (a == b) continue;
+    const bool is_long = a.size() + b.size() > 80;
+    text += (text.empty() ? "" : ", ") + key + (is_long ? "" : ": " + a + " -> " + b);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<FactorChange> factor_changes(const experiment::Experiment& baseline, const experiment::Experiment& other) {
+  std::vector<FactorChange> out;
+  experiment::Experiment now = baseline;
+  for (const Factor& factor : factors()) {
+    experiment::Experiment next = switched(now, other, factor);
+    if (next == now) continue;
+    if (const std::string text = changes(now, next, factor); !text.empty())
+      out.push_back({std::string(factor.name), text, next});
+    now = std::move(next);
+  }
+  return out;
+}
+
+namespace {
+
+bool is_latency(WaterfallMetric metric) {
+  return metric != WaterfallMetric::output_throughput;
+}
+
+class Builder {
+ public:
+  Builder(const WaterfallRequest& request, const plan::PlanContext& context, const std::stop_token& stop)
+      : request_(request), context_(context), stop_(stop) {}
+
+  double simulated(const experiment::Experiment& e, serve::Queueing queueing) const {
+    return value_of(simulated_point(e, request_.point, context_, queueing, stop_), request_.metric);
+  }
+  void add(std::string name, std::string text, double after) {
+    parts_.push_back({std::move(name), std::move(text), now_, after});
+    now_ = after;
+  }
+  void begin(double from) { now_ = from; }
+  double now() const { return now_; }
+  std::vector<WaterfallPart> take() { return std::move(parts_); }
+
+ private:
+  const WaterfallRequest& request_;
+  const plan::PlanContext& context_;
+  const std::stop_token& stop_;
+  double now_ = 0;
+  std::vector<WaterfallPart> parts_;
+};
+
+}  // namespace
+
+double value_of(const formats::BenchPoint& p, WaterfallMetric metric) {
+  const double values[] = {p.ttft.median, p.tpot.median, p.e2el.median, p.output_throughput};
+  return values[static_cast<size_t>(metric)];
+}
+
+Waterfall waterfall(const WaterfallRequest& request, const plan::PlanContext& context, const std::stop_token& stop) {
+  const auto& [baseline, other, point, metric, measured] = request;
+  Builder b(request, context, stop);
+  Waterfall out{.metric = metric, .point = point, .from = 0, .to = 0, .parts = {}};
+  const serve::Queueing factors_at = is_latency(metric) ? serve::Queueing::none : serve::Queueing::as_offered;
+  const double loaded_from = b.simulated(baseline, serve::Queueing::as_offered),
+               loaded_to = b.simulated(other, serve::Queueing::as_offered);
+  const double alone_from = is_latency(metric) ? b.simulated(baseline, serve::Queueing::none) : loaded_from;
+  out.from = measured.from.value_or(loaded_from);
+  out.to = measured.to.value_or(loaded_to);
+
+  b.begin(out.from);
+  if (measured.from) b.add("model's error at the baseline", "measured -> simulated", loaded_from);
+  // Shifted by the queueing time of the baseline, so that consecutive parts are contiguous.
+  const double waiting_before = loaded_from - alone_from;
+  double alone = alone_from;
+  for (const FactorChange& change : factor_changes(baseline, other)) {
+    alone = b.simulated(change.server, factors_at);
+    b.add(change.name, change.text, alone + waiting_before);
+  }
+  if (is_latency(metric)) {
+    const double alone_to = b.simulated(other, serve::Queueing::none);
+    if (alone_to != alone) b.add("the rest", "keys that belong to no factor", alone_to + waiting_before);
+    b.add("queueing", "waiting, and steps shared with other requests", loaded_to);
+  } else if (b.now() != loaded_to) {
+    b.add("the rest", "keys that belong to no factor", loaded_to);
+  }
+  if (measured.to) b.add("model's error at the other", "simulated -> measured", out.to);
+  out.parts = b.take();
+  return out;
 }
 
 }  // namespace mw::compare

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/formats/logs/run_log.h"
 #include "core/model/catalogue.h"
 
@@ -51,7 +51,7 @@ audit::TrainingClaim training_claim(const ComparedRun& run) {
 
 audit::TrainingClaim training_claim(const TrainingRecord& run) {
   audit::TrainingClaim claim{.name = run.name, .source = run.id};
-  const experiment::ExperimentConfig config = run.experiment.valid_values();
+  const experiment::BoundExperiment config = run.experiment.valid_values();
   claim.model = config.model.id;
   const auto stated = [&](const char* key) { return run.experiment.has(key); };
   if (stated("target.id")) claim.target = config.target.id;
@@ -92,7 +92,7 @@ void add_audit(ComparedRun& run, const plan::PlanContext& context) {
 
 ComparedRun compared_log(const std::filesystem::path& file) {
   const formats::RunLog log = formats::read_log(file);
-  ComparedRun out{.name = log.name, .provenance = formats::Provenance::imported};
+  ComparedRun out{.name = log.name, .provenance = formats::ResultProvenance::imported};
   out.has_all_settings = false;
   views::RunView view;
   view.feed({0, event::Started{{{"kind", "train"}, {"source", "imported"}, {"name", log.name}, {"facts", log.facts}}}});

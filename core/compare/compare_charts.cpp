@@ -5,9 +5,9 @@
 #include <cmath>
 #include <set>
 
-#include "core/compare/comparison_steps.h"
-#include "core/experiment/bind.h"
-#include "core/views/pareto.h"
+#include "core/compare/comparison.h"
+#include "core/experiment/bound_experiment.h"
+#include "core/views/series.h"
 #include "core/views/size_view.h"
 
 namespace mw::compare {
@@ -159,7 +159,7 @@ std::vector<ComparedCurve> size_trade_off(const std::vector<ComparedRun>& runs, 
     const double price = runs[c].experiment.valid_values().price.usd_per_chip_hour;
     for (const auto& line : views::size_view(*runs[c].training).lines) {
       ComparedCurve curve{.column = c, .path = {}, .points = {}};
-      for (const serve::SizePoint& p : line.points) {
+      for (const serve::MeasuredSize& p : line.points) {
         if (!p.measured) continue;
         const double speed = p.measured->tokens_per_second();
         const double usd =

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/compare/comparison.h"
-#include "core/views/sweep_charts.h"
+#include "core/views/sweep_view.h"
 
 namespace mw::compare {
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/compare/comparison.h"
+#include "core/views/parallel_axes.h"
 #include "core/views/step_snapshot.h"
 
 namespace mw::compare {
@@ -25,5 +26,10 @@ std::vector<RunSnapshot> snapshots_at(const std::vector<ComparedRun>& runs, cons
 views::Series metric_by_time(const views::RunView& run, const views::Series& metric);
 
 Json to_json(const std::vector<RunSnapshot>& snapshots, const std::vector<std::string>& names);
+
+// Compared training runs for parallel coordinates: their settings and results. Thread-safe.
+
+// One per run, also of those without training.
+std::vector<views::ParallelRun> parallel_runs(const std::vector<ComparedRun>& runs);
 
 }  // namespace mw::compare

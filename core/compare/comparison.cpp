@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -28,7 +29,7 @@ namespace {
 
 // Reads the document of an imported training run. A recipe records it completely; a log contains only some keys.
 void take_import(ComparedRun& out) {
-  out.provenance = formats::Provenance::imported;
+  out.provenance = formats::ResultProvenance::imported;
   const Json& info = out.training->info();
   out.has_all_settings = info.contains("experiment") && info["experiment"].is_object();
   if (!out.has_all_settings) return;
@@ -73,7 +74,7 @@ ComparedRun compared_plan(const experiment::Experiment& experiment, const plan::
                  .fix = "run it, and compare the run"});
   const plan::ExperimentPlan p = plan::plan_experiment(experiment, context);
   ComparedRun out{.name = experiment.config().name,
-                  .provenance = formats::Provenance::predicted,
+                  .provenance = formats::ResultProvenance::predicted,
                   .experiment = experiment,
                   .training = views::RunView()};
   if (out.name.empty()) out.name = p.request.target.id;
@@ -116,8 +117,8 @@ ComparedRun compared(const store::Store& store, const store::RunId& run) {
     out.provenance = out.sweep->set.provenance;
     if (view.finished())
       if (const Json* explained = find_member(view.finished()->summary, "explained")) out.explained = *explained;
-    if (view.is_imported() && out.provenance == formats::Provenance::measured)
-      out.provenance = formats::Provenance::imported;
+    if (view.is_imported() && out.provenance == formats::ResultProvenance::measured)
+      out.provenance = formats::ResultProvenance::imported;
   } else {
     out.training = std::move(view);
     if (out.training->is_imported()) take_import(out);
@@ -306,4 +307,51 @@ std::string value_text(double value) {
 }
 
 }  // namespace comparing
+
+namespace {
+
+constexpr size_t kFew = 24;     // number of steps up to which all are shown
+constexpr double kWider = 1.6;  // ratio between consecutive shown steps
+
+}  // namespace
+
+std::vector<views::Point> step_differences(const views::RunView& baseline, const views::RunView& other,
+                                           const std::string& metric) {
+  const views::MetricSeries *a = baseline.metric(metric), *b = other.metric(metric);
+  std::vector<views::Point> out;
+  if (!a || !b) return out;
+  for (size_t i = 0, j = 0; i < a->raw.size() && j < b->raw.size();) {  // both are sorted by step
+    const views::Point p = a->raw[i], q = b->raw[j];
+    if (p.x < q.x) {
+      ++i;
+    } else if (q.x < p.x) {
+      ++j;
+    } else {
+      const double difference = q.y / p.y - 1;
+      if (p.y != 0 && std::isfinite(difference)) out.push_back({p.x, difference});
+      ++i, ++j;
+    }
+  }
+  return out;
+}
+
+views::Point furthest_apart(const std::vector<views::Point>& differences) {
+  views::Point out{0, std::numeric_limits<double>::quiet_NaN()};
+  for (const views::Point& d : differences)
+    if (!(std::abs(d.y) <= std::abs(out.y))) out = d;
+  return out;
+}
+
+std::vector<long> steps_to_show(std::vector<long> steps) {
+  if (steps.size() <= kFew) return steps;
+  std::vector<long> out;
+  double next = 0;
+  for (const long step : steps)
+    if (static_cast<double>(step) >= next || step == steps.back()) {
+      out.push_back(step);
+      next = std::max(static_cast<double>(step) + 1, static_cast<double>(step) * kWider);
+    }
+  return out;
+}
+
 }  // namespace mw::compare

@@ -23,7 +23,7 @@ struct PlannedRun {  // predicted and, if the document has them, measured figure
 struct ComparedRun {  // one column
   store::RunId id{};  // empty for a file or a shipped set
   std::string name{};
-  formats::Provenance provenance = formats::Provenance::measured;
+  formats::ResultProvenance provenance = formats::ResultProvenance::measured;
   experiment::Experiment experiment{};      // empty document for an import
   std::optional<views::SweepView> sweep{};  // set for a sweep
   std::optional<views::RunView> training{};
@@ -115,6 +115,20 @@ Json to_json(const Comparison& comparison);
 std::string to_csv(const Comparison& comparison);
 std::string to_markdown(const Comparison& comparison);
 std::string to_latex(const Comparison& comparison);
+
+// Compares training runs step by step. Thread-safe.
+
+// Returns {step, other / baseline - 1} for each step that both report. Omits steps whose baseline is zero or not
+// finite.
+std::vector<views::Point> step_differences(const views::RunView& baseline, const views::RunView& other,
+                                           const std::string& metric);
+
+// Returns the step with the largest difference; y is NaN if there is none.
+views::Point furthest_apart(const std::vector<views::Point>& differences);
+
+// Returns the steps that a table shows: all if there are few, else the first ones, then steps at increasing distance,
+// and the last.
+std::vector<long> steps_to_show(std::vector<long> steps);
 
 }  // namespace mw::compare
 

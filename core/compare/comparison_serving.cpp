@@ -7,8 +7,8 @@
 
 #include "core/base/units.h"
 #include "core/compare/comparison_parts.h"
-#include "core/plan/cost/tco.h"
-#include "core/views/sweep_charts.h"
+#include "core/plan/cost/total_cost.h"
+#include "core/views/sweep_view.h"
 
 namespace mw::compare::comparing {
 namespace {

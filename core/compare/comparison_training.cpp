@@ -6,9 +6,9 @@
 #include <set>
 
 #include "core/base/units.h"
+#include "core/compare/comparison.h"
 #include "core/compare/comparison_parts.h"
-#include "core/compare/comparison_steps.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/experiment/parameters.h"
 #include "core/store/run_settings.h"
 #include "core/train/trainable.h"
@@ -45,7 +45,7 @@ std::string mesh_text(const ComparedRun& run, const store::RunSettings& settings
 std::string software_of(const ComparedRun& run) {
   for (const char* key : {"software", "tool"})
     if (const Json& name = started_info(run, key); name.is_string()) return name.get<std::string>();
-  return run.provenance == formats::Provenance::imported ? std::string() : "Meshwright";
+  return run.provenance == formats::ResultProvenance::imported ? std::string() : "Meshwright";
 }
 
 // Like add_setting(), but ignores columns whose settings are not recorded.

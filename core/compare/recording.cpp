@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/experiment/bind.h"
+#include "core/base/units.h"
+#include "core/experiment/bound_experiment.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/results/bench_import.h"
-#include "core/import/import_results.h"
-#include "core/serve/load/workload.h"
+#include "core/import/import_files.h"
+#include "core/plan/document/engine_request.h"
+#include "core/serve/load/load.h"
+#include "core/serve/load/simulated_backend.h"
 
 namespace mw::compare {
 namespace {
@@ -148,6 +152,57 @@ Recording recording_of(const std::filesystem::path& file) {
   experiment::Experiment server = importing::experiment_of(set);
   fill_in(server, set);
   return recording_of(std::move(set), std::move(server), file.string());
+}
+
+namespace {
+
+bool same_engine(const experiment::BoundExperiment& recorded, const experiment::BoundExperiment& server) {
+  const auto parts = [](const experiment::BoundExperiment& config) {
+    return std::tuple(config.model.id, config.model.path, config.target.id, config.target.threads, config.train.dtype,
+                      config.serve.adapters, config.lora.adapter);
+  };
+  return server.target.id == "cpu" && parts(recorded) == parts(server);
+}
+
+}  // namespace
+
+std::optional<RecordedSteps> RecordedSteps::of(const Recording& recording, const experiment::Experiment& server) {
+  std::vector<formats::TimedStep> steps;
+  for (const formats::BenchPoint& point : recording.set.points)
+    steps.insert(steps.end(), point.steps.begin(), point.steps.end());
+  const experiment::BoundExperiment serving = server.config();
+  if (steps.size() < 2 * serve::MeasuredStepModel::kTerms || !same_engine(recording.server.valid_values(), serving))
+    return std::nullopt;
+  const model::Config config = formats::read_config(serving.model.path);
+  RecordedSteps out(steps, config, plan::engine_server(serving, config));
+  for (const formats::TimedStep& s : steps) out.seconds_ += s.count * s.seconds, out.steps_ += s.count;
+  return out;
+}
+
+RecordedSteps::RecordedSteps(std::vector<formats::TimedStep> steps, model::Config config,
+                             serve::SchedulerSettings settings)
+    : steps_of_all_(std::move(steps)),
+      model_(serve::MeasuredStepModel(steps_of_all_).scaled_to(steps_of_all_)),
+      settings_(std::move(settings)),
+      made_(std::make_unique<serve::ReplayExecutor>(serve::ReplayStepModel(model_, {}), std::move(config))),
+      executor_(made_.get()) {}
+
+jobs::BackendParts RecordedSteps::parts() {
+  jobs::BackendParts parts;
+  parts.backend = serve::make_simulated_backend(std::move(made_), settings_);
+  parts.conditions["kv_dtype"] = "f32";  // the engine's type, regardless of the document
+  parts.conditions["max_model_len"] = std::to_string(settings_.max_model_len);
+  parts.conditions["calibration"] =
+      "the recording's own " + std::to_string(std::lround(steps_)) + " steps in " + number_text(seconds_, 3) + " s";
+  parts.notes.push_back(
+      "all values are predicted from recorded steps; each load uses its own steps first, in their order; model of all "
+      "steps: " +
+      model_.describe());
+  return parts;
+}
+
+void RecordedSteps::take_speed_of(const formats::BenchPoint& point, const serve::Load& load) {
+  executor_->use(serve::ReplayStepModel::fit_load(point.steps, steps_of_all_), load);
 }
 
 }  // namespace mw::compare

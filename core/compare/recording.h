@@ -2,6 +2,7 @@
 // Recorded requests and the known configuration of their server: the input of a replay. Thread-safe.
 #pragma once
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "core/compare/comparison.h"
 #include "core/experiment/experiment.h"
 #include "core/formats/results/bench_result.h"
+#include "core/jobs/sweep_run.h"
+#include "core/serve/load/replay_steps.h"
 
 namespace mw::compare {
 
@@ -30,5 +33,28 @@ bool has_requests(const ComparedRun& run);
 // (serve::read_workload) with only lengths and arrival times.
 Recording recording_of(const ComparedRun& run);
 Recording recording_of(const std::filesystem::path& file);
+
+// Simulates a sweep of this engine from its recorded step times. Each load uses first the times recorded during that
+// load, so that it follows the speed of the machine at that time. Not thread-safe.
+class RecordedSteps {
+ public:
+  // Returns empty if the recording has too few steps, or if `server` differs from the recorded processor, model, type
+  // or adapters, because its steps would then take other times. Throws the Errors of engine_server().
+  static std::optional<RecordedSteps> of(const Recording& recording, const experiment::Experiment& server);
+
+  jobs::BackendParts parts();  // call once; the backend uses the speed set by take_speed_of()
+  // Sets the speed of the next load to that of the recorded point.
+  void take_speed_of(const formats::BenchPoint& point, const serve::Load& load);
+
+ private:
+  RecordedSteps(std::vector<formats::TimedStep> steps, model::Config config, serve::SchedulerSettings settings);
+
+  std::vector<formats::TimedStep> steps_of_all_;
+  serve::MeasuredStepModel model_;
+  serve::SchedulerSettings settings_;
+  std::unique_ptr<serve::ReplayExecutor> made_;
+  serve::ReplayExecutor* executor_;  // owned by `made_`, or by the backend after parts()
+  double seconds_ = 0, steps_ = 0;   // time and number of the steps that the model was fitted to
+};
 
 }  // namespace mw::compare

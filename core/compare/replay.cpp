@@ -5,9 +5,8 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "core/compare/recorded_steps.h"
-#include "core/import/import_results.h"
-#include "core/jobs/sweep_backends.h"
+#include "core/compare/recording.h"
+#include "core/import/import_files.h"
 #include "core/jobs/sweep_run.h"
 #include "core/lint/fixes/diagnostics.h"
 #include "core/plan/document/plan_request.h"
@@ -124,7 +123,7 @@ experiment::Experiment counterfactual(experiment::Experiment e,
 }
 
 std::string difference(const experiment::Experiment& recorded, const experiment::Experiment& server) {
-  const experiment::ExperimentConfig before = recorded.valid_values(), after = server.valid_values();
+  const experiment::BoundExperiment before = recorded.valid_values(), after = server.valid_values();
   std::vector<std::string> parts;
   if (after.model.id != before.model.id && !after.model.id.empty()) parts.push_back(after.model.id);
   if (after.target.id != before.target.id) parts.push_back(after.target.id);

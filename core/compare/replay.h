@@ -10,12 +10,10 @@
 
 #include "core/compare/recording.h"
 #include "core/plan/calibration/plan_context.h"
-#include "core/serve/simulation/simulated_point.h"
+#include "core/serve/simulation/simulated_server.h"
 
 namespace mw::compare {
 
-using serve::LoadPoint;
-using serve::Queueing;
 using serve::simulated_point;
 
 // Applies changes to the document. A change of target.id also replaces a mesh and stack that do not fit the new target,

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/base/units.h"
-#include "core/compare/factors.h"
-#include "core/views/sweep_charts.h"
+#include "core/compare/attribution.h"
+#include "core/views/sweep_view.h"
 
 namespace mw::compare {
 namespace {

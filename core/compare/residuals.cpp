@@ -7,7 +7,7 @@
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/compare/comparison_parts.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/plan/document/plan_request.h"
 #include "core/plan/time/predict.h"
 
@@ -152,7 +152,7 @@ Residuals of_training(const ComparedRun& run, const plan::PlanContext& context) 
   const plan::Plan plan = plan::predict(request);
   add_step(run, plan, step_tokens, out);
   add_memory(run, plan, out);
-  out.can_calibrate = run.provenance == formats::Provenance::measured && !run.id.empty() &&
+  out.can_calibrate = run.provenance == formats::ResultProvenance::measured && !run.id.empty() &&
                       request.target.chip.vendor == hardware::Vendor::cpu && run.training->step() > 2;
   return out;
 }
@@ -183,7 +183,7 @@ Residuals of_sweep(const ComparedRun& run, const plan::PlanContext& context, con
       continue;
     }
     const BenchPoint predicted =
-        simulated_point(server, {p.request_rate, p.input_len}, context, Queueing::as_offered, stop);
+        simulated_point(server, {p.request_rate, p.input_len}, context, serve::Queueing::as_offered, stop);
     const Stages a = stages_of(predicted), b = stages_of(p);
     if (!std::isfinite(b.queue)) ++without_stages;
     const std::string key = comparing::cell_key(p);
@@ -225,7 +225,7 @@ bool Residual::is_outside() const {
 }
 
 Residuals residuals(const ComparedRun& run, const plan::PlanContext& context, const std::stop_token& stop) {
-  if (run.provenance == formats::Provenance::predicted)
+  if (run.provenance == formats::ResultProvenance::predicted)
     throw refused(run, "the run is a prediction, so that nothing was measured", "choose a measured or imported run");
   if (run.sweep) return of_sweep(run, context, stop);
   if (!run.has_all_settings)

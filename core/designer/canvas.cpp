@@ -263,7 +263,7 @@ std::vector<PieceArea> piece_areas(const mesh::PlacedTensor& tensor, const Mesh&
     PieceArea& v = views[static_cast<size_t>(layout.device_of[i])];
     v.index = piece_index(tensor, mesh, static_cast<int>(i));
     if (v.index < 0) continue;
-    const std::vector<mesh::Range> ranges = piece(tensor, mesh, static_cast<int>(i));
+    const std::vector<mesh::IndexInterval> ranges = piece(tensor, mesh, static_cast<int>(i));
     const auto share = [&](size_t d, double& from, double& to) {
       from = static_cast<double>(ranges[d].begin) / static_cast<double>(tensor.dims[d].size);
       to = static_cast<double>(ranges[d].end) / static_cast<double>(tensor.dims[d].size);
@@ -323,7 +323,7 @@ std::string device_text(const Mesh& mesh, const Layout& layout, const mesh::Plac
   if (index < 0) return text + "; holds no piece of " + tensor->name;
   text += tensor->shards == 1 ? "; complete:"
                               : "; piece " + std::to_string(index + 1) + " of " + std::to_string(tensor->shards) + ":";
-  for (const char* times = " "; const mesh::Range& r : piece(*tensor, mesh, position))
+  for (const char* times = " "; const mesh::IndexInterval& r : piece(*tensor, mesh, position))
     text += std::exchange(times, " x ") + std::to_string(r.end - r.begin);
   return text;
 }

@@ -9,7 +9,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/units.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/experiment/parameters.h"
 
 namespace mw::experiment {
@@ -174,7 +174,7 @@ void check_schema(const Json& document, const std::string& file) {
 struct Experiment::Bound {
   std::once_flag once;
   std::vector<Problem> problems;
-  ExperimentConfig values;
+  BoundExperiment values;
 };
 
 Experiment::Experiment() : document_(Json{{"schema", kSchema}}), bound_(std::make_shared<Bound>()) {}
@@ -303,16 +303,16 @@ const std::vector<Problem>& Experiment::validate() const& {
   return bound().problems;
 }
 
-const ExperimentConfig& Experiment::valid_values() const& {
+const BoundExperiment& Experiment::valid_values() const& {
   return bound().values;
 }
 
-const ExperimentConfig& Experiment::config() const& {
+const BoundExperiment& Experiment::config() const& {
   throw_first_error(validate(), [](const Problem&) { return true; });
   return bound().values;
 }
 
-const ExperimentConfig& Experiment::data_config() const& {
+const BoundExperiment& Experiment::data_config() const& {
   throw_first_error(validate(), [](const Problem& p) {
     return p.place.starts_with("data.") || p.place == "train.batch" || p.place == "train.seed";
   });
@@ -323,13 +323,13 @@ const ExperimentConfig& Experiment::data_config() const& {
 std::vector<Problem> Experiment::validate() && {
   return std::as_const(*this).validate();
 }
-ExperimentConfig Experiment::config() && {
+BoundExperiment Experiment::config() && {
   return std::as_const(*this).config();
 }
-ExperimentConfig Experiment::valid_values() && {
+BoundExperiment Experiment::valid_values() && {
   return std::as_const(*this).valid_values();
 }
-ExperimentConfig Experiment::data_config() && {
+BoundExperiment Experiment::data_config() && {
   return std::as_const(*this).data_config();
 }
 

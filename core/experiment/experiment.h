@@ -16,7 +16,7 @@ namespace mw::experiment {
 
 inline constexpr int kSchema = 1;
 
-struct ExperimentConfig;  // config.h
+struct BoundExperiment;
 
 class Experiment {
  public:
@@ -34,14 +34,14 @@ class Experiment {
 
   // The typed values, with defaults for what the document leaves out. Read once, at the first call, and shared by
   // copies; a reference holds until the document is edited. Any thread.
-  const ExperimentConfig& config() const&;        // throws the first error of validate()
-  const ExperimentConfig& valid_values() const&;  // invalid values count as not set: for display, and newer documents
+  const BoundExperiment& config() const&;        // throws the first error of validate()
+  const BoundExperiment& valid_values() const&;  // invalid values count as not set: for display, and newer documents
   // Throws the first error of validate() on a key that reading and batching the data depends on: data.*, train.batch
   // and train.seed. Other invalid values count as not set.
-  const ExperimentConfig& data_config() const&;
-  ExperimentConfig config() &&;
-  ExperimentConfig valid_values() &&;
-  ExperimentConfig data_config() &&;
+  const BoundExperiment& data_config() const&;
+  BoundExperiment config() &&;
+  BoundExperiment valid_values() &&;
+  BoundExperiment data_config() &&;
 
   // Generic access by key, for forms, tables and edits. Return the document's value, or the default of the parameter
   // table. Throw KEY for an unknown key, TYPE for a value of the wrong type.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/text.h"
 
 namespace mw::experiment {

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/experiment/config.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/experiment/parameters.h"
 
 namespace mw::experiment::rows {
@@ -20,7 +20,6 @@ inline constexpr double kMany = 1e8;
 using enum ParamType;
 
 using Offers = options::StackOptions;
-inline constexpr RecipeColumn kApplied{RecipeEffect::applied, RecipeEffect::applied, RecipeEffect::applied, {}};
 constexpr RecipeColumn not_supported(std::string_view reason) {
   return {RecipeEffect::not_supported, RecipeEffect::not_supported, RecipeEffect::not_supported, reason};
 }
@@ -40,26 +39,26 @@ struct Words {
   Level level;
 };
 
-using Config = ExperimentConfig;
 // The part of the configuration that has the members of Class.
 template <class Class>
-Class& part(Config& config) {
-  constexpr std::tuple kSections(&Config::model, &Config::target, &Config::price, &Config::budget, &Config::sharding,
-                                 &Config::lora, &Config::data, &Config::train, &Config::stack, &Config::sample,
-                                 &Config::size, &Config::serve, &Config::sweep, &Config::measured, &Config::cost,
-                                 &Config::exported);
-  return config.*std::get<Class Config::*>(kSections);
+Class& part(BoundExperiment& config) {
+  constexpr std::tuple kSections(
+      &BoundExperiment::model, &BoundExperiment::target, &BoundExperiment::price, &BoundExperiment::budget,
+      &BoundExperiment::sharding, &BoundExperiment::lora, &BoundExperiment::data, &BoundExperiment::train,
+      &BoundExperiment::stack, &BoundExperiment::sample, &BoundExperiment::size, &BoundExperiment::serve,
+      &BoundExperiment::sweep, &BoundExperiment::measured, &BoundExperiment::cost, &BoundExperiment::exported);
+  return config.*std::get<Class BoundExperiment::*>(kSections);
 }
 template <>
-inline Config& part(Config& config) {
+inline BoundExperiment& part(BoundExperiment& config) {
   return config;
 }
 template <>
-inline options::DataRows& part(Config& config) {
+inline options::DataRows& part(BoundExperiment& config) {
   return config.data;
 }
 template <>
-inline options::LoadSettings& part(Config& config) {
+inline options::LoadSettings& part(BoundExperiment& config) {
   return config.sweep;
 }
 
@@ -67,7 +66,7 @@ inline options::LoadSettings& part(Config& config) {
 // or as a function of the configuration.
 template <class Class, class T>
 constexpr auto member(T Class::*first, auto... rest) {
-  return [=](Config & config) -> auto& {
+  return [=](BoundExperiment & config) -> auto& {
     return ((part<Class>(config).*first).*....*rest);
   };
 }
@@ -129,20 +128,21 @@ Texts names_of() {
   return {kEnumNames<Enum>.begin(), kEnumNames<Enum>.end()};
 }
 
-// Each helper builds one row; build() fills in the group. `member` is where bind() (bind.h) stores the value.
+// Each helper builds one row; build() fills in the group. `member` is where bind() (bound_experiment.h) stores the
+// value.
 template <class Member>
 Parameter row(ParamType type, std::string key, Member member, Words words, Json fallback) {
-  return {
-      .key = std::move(key),
-      .group = {},
-      .label = std::move(words.label),
-      .type = type,
-      .fallback = std::move(fallback),
-      .help = std::move(words.help),
-      .level = words.level,
-      .store = [place = rows::member(member)](Config& config, const Json& value, const std::filesystem::path& folder) {
-        read(value, folder, place(config));
-      }};
+  return {.key = std::move(key),
+          .group = {},
+          .label = std::move(words.label),
+          .type = type,
+          .fallback = std::move(fallback),
+          .help = std::move(words.help),
+          .level = words.level,
+          .store = [place = rows::member(member)](BoundExperiment& config, const Json& value,
+                                                  const std::filesystem::path& folder) {
+            read(value, folder, place(config));
+          }};
 }
 Parameter text_row(std::string key, auto member, std::string label, std::string fallback, std::string help,
                    Level level = kBasic) {
@@ -179,6 +179,15 @@ struct TrainingRow {
   }
   Parameter parameter;
 };
+// A row that every recipe applies.
+TrainingRow applied(Parameter row, Columns columns = {}) {
+  constexpr RecipeColumn kApplied{RecipeEffect::applied, RecipeEffect::applied, RecipeEffect::applied, {}};
+  return {std::move(row), kApplied, std::move(columns)};
+}
+// A setting that TRL, axolotl and LLaMA-Factory call the same.
+constexpr PeerNames in_trainers(std::string_view name, std::string_view torchtune = {}) {
+  return {.trl = name, .axolotl = name, .llama_factory = name, .torchtune = torchtune};
+}
 Rows held_by_recipes(std::vector<TrainingRow> rows) {
   Rows out;
   for (TrainingRow& row : rows) out.push_back(std::move(row.parameter));
@@ -197,7 +206,8 @@ struct Choice<std::optional<T>> {
   static constexpr bool has_auto = true;
 };
 template <class Member>
-using ChoiceOf = Choice<std::remove_reference_t<decltype(member(std::declval<Member>())(std::declval<Config&>()))>>;
+using ChoiceOf =
+    Choice<std::remove_reference_t<decltype(member(std::declval<Member>())(std::declval<BoundExperiment&>()))>>;
 
 // The choices are "auto" if the member is an optional, then `values`, or all values of the enum if `values` is empty.
 // The first is the default.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/nearest_names.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 

@@ -15,7 +15,7 @@
 
 namespace mw::experiment {
 
-struct ExperimentConfig;
+struct BoundExperiment;
 
 enum class ParamType { integer, number, text, choice, flag, path, list, map };
 // Unit of a map of names to folders; other maps hold numbers.
@@ -36,7 +36,7 @@ struct Parameter {
   Columns columns{};
   // Writes a value that check_value() accepts into its member of the configuration; relative paths are resolved against
   // `folder`. "mesh.*" takes the object of all axes.
-  std::function<void(ExperimentConfig&, const Json& value, const std::filesystem::path& folder)> store{};
+  std::function<void(BoundExperiment&, const Json& value, const std::filesystem::path& folder)> store{};
 };
 
 std::span<const Parameter> parameters();

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/experiment/config.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/experiment/experiment.h"
 #include "core/experiment/parameters.h"
 

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/base/files.h"
-#include "core/base/nearest_names.h"
+#include "core/base/text.h"
 #include "core/hardware/catalogue_rows.h"
 
 namespace mw::hardware {

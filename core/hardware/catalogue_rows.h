@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the rows of the catalogue's JSON files. Errors are HARDWARE-ROW and name file, row and key. Thread-safe.
 #pragma once
-#include "core/base/json_row.h"
+#include "core/base/json.h"
 #include "core/hardware/slices.h"
 #include "core/hardware/target.h"
 

@@ -11,9 +11,8 @@
 
 #include "core/base/atomic_file.h"
 #include "core/base/files.h"
-#include "core/base/input_file.h"
 #include "core/data/dataset/data_file.h"
-#include "core/import/import_results.h"
+#include "core/import/import_files.h"
 #include "core/import/tar.h"
 
 namespace mw::importing {

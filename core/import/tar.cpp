@@ -2,11 +2,11 @@
 #include "core/import/tar.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 
 namespace mw::importing {
 namespace {
@@ -47,10 +47,7 @@ std::uint64_t sum_of(const Header& header) {
 std::optional<std::uint64_t> octal(std::string_view text) {
   const size_t first = text.find_first_not_of(' ');
   if (first == std::string_view::npos) return std::nullopt;
-  text = text.substr(first, text.find_last_not_of(' ') + 1 - first);
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 8);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+  return parse_number<std::uint64_t>(text.substr(first, text.find_last_not_of(' ') + 1 - first), 8);
 }
 
 std::optional<std::uint64_t> size_of_entry(const Header& header) {

@@ -3,7 +3,6 @@
 // names that occur twice, and wrong checksums are errors BUNDLE. Sizes are octal, or base 256 above 8 GiB as GNU tar
 // writes them. Use each object on one thread.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>

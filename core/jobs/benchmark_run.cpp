@@ -8,7 +8,7 @@
 #include "core/engine/kernels/kernel_choice.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/model/catalogue.h"
-#include "core/store/store_summary.h"
+#include "core/store/store.h"
 
 namespace mw::jobs {
 namespace {

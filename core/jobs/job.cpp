@@ -6,20 +6,20 @@
 #include <mutex>
 #include <thread>
 
-#include "core/base/elapsed.h"
+#include "core/base/event.h"
 #include "core/base/files.h"
-#include "core/base/progress_limit.h"
+#include "core/base/units.h"
 #include "core/base/url_secrets.h"
 #include "core/jobs/out_of_memory.h"
 #include "core/jobs/size_run.h"
 #include "core/jobs/training_curves.h"
-#include "core/mesh/layout/unused_axes.h"
+#include "core/mesh/layout/sharding_options.h"
 #include "core/plan/document/engine_request.h"
 #include "core/plan/experiment/experiment_plan.h"
 #include "core/plan/experiment/predict_sizes.h"
 #include "core/plan/memory/engine_memory.h"
 #include "core/serve/load/sweep_settings.h"
-#include "core/store/sweep_points.h"
+#include "core/store/store_rows.h"
 #include "core/train/checkpoint.h"
 #include "core/train/run_settings.h"
 #include "core/train/trainer.h"
@@ -49,7 +49,7 @@ experiment::Kind kind_of(const experiment::Experiment& e) {
 }
 
 std::string run_name(const experiment::Experiment& e) {
-  const experiment::ExperimentConfig config = e.valid_values();
+  const experiment::BoundExperiment config = e.valid_values();
   if (!config.name.empty()) return config.name;
   const std::string folder = config.model.path.filename().string();
   const std::string model = folder.empty() ? config.model.id : folder;
@@ -77,7 +77,7 @@ void reconnect(experiment::Experiment& experiment, const std::vector<std::string
 }
 
 void check(const Record& record) {
-  const experiment::ExperimentConfig config = record.experiment.config();
+  const experiment::BoundExperiment config = record.experiment.config();
   switch (config.kind) {
     case experiment::Kind::size:
       if (are_sizes_predicted(config)) {
@@ -99,9 +99,9 @@ void check(const Record& record) {
 
 // Reads the recorded points of a resumed sweep and their number.
 long read_points(Record& record) {
-  std::vector<event::Point> points;
+  std::vector<event::ResultPoint> points;
   record.store.read_events(record.run, [&](const store::StoredEvent& stored) {
-    if (const auto* p = std::get_if<event::Point>(&stored.event.body)) points.push_back(*p);
+    if (const auto* p = std::get_if<event::ResultPoint>(&stored.event.body)) points.push_back(*p);
   });
   record.points = store::points_of(points);
   return static_cast<long>(record.points.size());
@@ -200,7 +200,7 @@ std::filesystem::path checkpoint_folder(Record& record) {
 
 event::Finished run_training(Record& record, Json info, const EventSink& sink, std::stop_token stop,
                              train::PauseGate& gate) {
-  // For readers of the event lines (import_events.h).
+  // For readers of the event lines (import_files.h).
   info.update({{"software", "Meshwright"},
                {"versions", {{"Meshwright", MW_VERSION}}},
                {"experiment", record.experiment.json()}});
@@ -249,7 +249,7 @@ MemoryReport memory_report(const engine::OutOfMemory& failure, const Record& rec
 
 // train.tensorboard/RUN of a training run, else empty.
 std::filesystem::path curves_folder(const Record& record) {
-  const experiment::ExperimentConfig config = record.experiment.valid_values();
+  const experiment::BoundExperiment config = record.experiment.valid_values();
   if (config.kind != experiment::Kind::train || config.train.tensorboard.empty()) return {};
   return config.train.tensorboard / record.run;
 }
@@ -265,7 +265,7 @@ store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token
     last_time = e.time_s;
     if (const auto* m = std::get_if<event::Memory>(&e.body)) peak = std::max(peak, m->peak);
     if (const auto* m = std::get_if<event::Metric>(&e.body)) steps = std::max(steps, m->step);
-    if (const auto* p = std::get_if<event::Point>(&e.body)) steps = std::max(steps, p->step);
+    if (const auto* p = std::get_if<event::ResultPoint>(&e.body)) steps = std::max(steps, p->step);
     record.store.append(record.run, e);
     sink(e);
     for (const auto& notice : {record.store.rescue_notice(e.time_s), curves.feed(e)})

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
+#include "core/base/units.h"
 #include "core/engine/generate/sampler.h"
 #include "core/engine/kernels/kernel_choice.h"
 #include "core/engine/transformer/optimizer.h"

@@ -12,7 +12,6 @@
 
 #include "core/formats/peft/peft_adapter.h"
 #include "core/train/merge.h"
-#include "core/train/merge_check.h"
 #include "core/train/parity.h"
 
 namespace mw::jobs {
@@ -28,7 +27,7 @@ struct MergeRequest {
   CompareLogits logits = CompareLogits::no;
 };
 struct MergeResult {
-  train::MergeResult merged;
+  train::MergedFiles merged;
   train::MergeCheck check;
   train::Parity parity;
   std::filesystem::path folder;  // where the merged model is: `out`, or OUT.rejected or OUT.unchecked
@@ -37,14 +36,14 @@ struct MergeResult {
 };
 
 // Reads a PEFT folder or an Orbax checkpoint of Tunix; appends remarks to `notes`.
-formats::Adapter read_any_adapter(const std::filesystem::path& adapter, const model::TensorInventory& inventory,
-                                  std::optional<float> alpha, std::vector<std::string>& notes);
+formats::PeftAdapter read_any_adapter(const std::filesystem::path& adapter, const model::TensorInventory& inventory,
+                                      std::optional<float> alpha, std::vector<std::string>& notes);
 
 // `progress` reports the merge and the check of its weights, `checking` the comparison of logits. A model that fails is
 // moved to OUT.rejected; one whose check or comparison was stopped or impossible to OUT.unchecked. merge.json in the
 // folder has the figures. Throws the Errors of merge_into() and of the readers.
 MergeResult merge_adapter(const MergeRequest& request, const std::function<void(const std::string&)>& noted,
-                          const train::Progress& progress, const train::Progress& checking, std::stop_token stop);
+                          const CountProgress& progress, const CountProgress& checking, std::stop_token stop);
 
 struct ParityRequest {
   std::filesystem::path base, adapter, merged;
@@ -53,9 +52,22 @@ struct ParityRequest {
 };
 // Compares a folder that was merged before. Throws cancelled(), and the Errors of the readers.
 train::Parity check_merged(const ParityRequest& request, const std::function<void(const std::string&)>& noted,
-                           const train::Progress& checking, std::stop_token stop);
+                           const CountProgress& checking, std::stop_token stop);
 
 // One sentence: where the merged model is and why.
 std::string released_text(const MergeResult& result);
+
+// Runs a merged folder in the serving engine, for the parity check: logits at every position of the prompts and greedy
+// text, against the base model with the adapter beside it. Use on one thread.
+inline constexpr int kGreedyTokens = 16;  // of each prompt
+
+struct ServedParityRequest {
+  std::filesystem::path base, merged;
+  const formats::PeftAdapter* adapter = nullptr;
+  model::WeightType weights = model::WeightType::f32;  // in which the engine holds both models
+};
+// Loads one model after the other. ServedRun::not_run is set if a model does not fit into memory. Throws cancelled().
+train::ServedRun run_served(const ServedParityRequest& request, const std::vector<train::ParityPrompt>& prompts,
+                            std::stop_token stop);
 
 }  // namespace mw::jobs

@@ -3,17 +3,42 @@
 
 #include <algorithm>
 
-#include "core/lint/fixes/memory_fixes.h"
+#include "core/plan/document/engine_request.h"
+#include "core/plan/search/smallest_changes.h"
 
 namespace mw::jobs {
 namespace {
 
 constexpr size_t kNamed = 8;
 
+struct Remedy {
+  std::vector<lint::Fix> fixes{};
+  Bytes capacity{};
+};
+// Nothing if the experiment cannot be planned.
+Remedy remedy_of(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                 const std::stop_token& stop) try {
+  plan::Request request = plan::plan_request(experiment, context);
+  if (request.work == plan::Work::train) plan::read_rows(experiment.config(), request, stop);
+  const plan::Plan plan = plan::predict(request);
+  return {lint::fixes_that_fit(experiment, context, request, plan, stop), plan.memory.capacity};
+} catch (const Error&) {
+  return {};
+}
+
+// "train.remat=layer (predicted peak 12 MiB of 16 MiB, 30 % slower)"
+std::string to_text(const lint::Fix& fix, Bytes capacity) {
+  std::string text;
+  for (const auto& [key, value] : fix.edits)
+    text += (text.empty() ? "" : " with ") + key + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
+  return text + " (predicted peak " + to_text(fix.outcome->peak) + " of " + to_text(capacity) +
+         (fix.slowdown ? ", " + plan::slowdown_text(*fix.slowdown) : std::string()) + ")";
+}
+
 }  // namespace
 
 MemoryReport report_of(const engine::OutOfMemory& failure, const experiment::Experiment& experiment,
-                       const plan::PlanContext* context, std::stop_token stop) {
+                       const plan::PlanContext* context, const std::stop_token& stop) {
   const engine::OutOfMemory::State& m = failure.moment;
   Json largest = Json::array(), fixes = Json::array();
   for (size_t i = 0; i < std::min(kNamed, m.largest.size()); ++i)
@@ -23,16 +48,16 @@ MemoryReport report_of(const engine::OutOfMemory& failure, const experiment::Exp
                        {"buffers", m.largest[i].buffers}});
   Problem problem = failure.problem();
   std::string smallest;
-  for (const lint::MemoryFix& fix : lint::memory_fixes(experiment, context, std::move(stop))) {
+  const Remedy remedy = remedy_of(experiment, context ? *context : plan::PlanContext{}, stop);
+  for (const lint::Fix& fix : remedy.fixes) {
     Json edits = Json::object();
     for (const auto& [key, value] : fix.edits) edits[key] = value;
-    const lint::Fix offered = lint::fix_of(fix);
     fixes.push_back({{"edits", std::move(edits)},
-                     {"label", offered.label},
-                     {"cost", offered.cost},
+                     {"label", fix.label},
+                     {"cost", fix.cost},
                      {"slowdown", fix.slowdown ? Json(*fix.slowdown) : Json(nullptr)},
-                     {"peak_bytes", fix.peak.value}});
-    smallest += (smallest.empty() ? "set " : "; or ") + to_text(fix);
+                     {"peak_bytes", fix.outcome->peak.value}});
+    smallest += (smallest.empty() ? "set " : "; or ") + to_text(fix, remedy.capacity);
   }
   if (!smallest.empty()) problem.fix = smallest;
   return {Error(std::move(problem), failure.kind()),

@@ -17,7 +17,7 @@ struct MemoryReport {
                  // fixes: [{edits, label, cost, slowdown, peak_bytes}]}}
 };
 MemoryReport report_of(const engine::OutOfMemory& failure, const experiment::Experiment& experiment,
-                       const plan::PlanContext* context, std::stop_token stop = {});
+                       const plan::PlanContext* context, const std::stop_token& stop = {});
 
 // The failure of a run with such a report, with its fixes; empty for another end.
 std::optional<lint::Diagnostic> memory_diagnostic(const event::Finished& finished);

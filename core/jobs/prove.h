@@ -22,7 +22,7 @@ struct MemoryComparison {
 };
 
 struct MeshProof {
-  train::MeshProof proof;
+  train::MeshComparison proof;
   std::vector<MemoryComparison> memory;  // categories with measured or predicted memory
   bool holds() const;
   // Describes the first failed comparison: of tensors in the order of a step, then collectives, then memory. Empty if

@@ -3,26 +3,27 @@
 
 #include <algorithm>
 
+#include "core/base/text.h"
 #include "core/base/url_secrets.h"
 #include "core/data/tokenizer/chat_template.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/experiment/hub_dataset.h"
 #include "core/experiment/parameters.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/lint/fixes/diagnostics.h"
-#include "core/mesh/layout/network_split.h"
-#include "core/plan/document/epoch_rows.h"
+#include "core/mesh/layout/layout.h"
 #include "core/plan/document/plan_request.h"
 #include "core/plan/experiment/experiment_plan.h"
 #include "core/recipes/settings.h"
 #include "core/train/evaluate.h"
+#include "core/train/model.h"
 #include "core/train/run_settings.h"
 
 namespace mw::jobs {
 namespace fs = std::filesystem;
 namespace {
 
-using recipes::Kind;
+using model::Stack;
 
 // Returns {"lora": {"rank": 8, ...}, ...} with the defaults of the table for keys that the document does not set.
 Json values_in_force(const experiment::Experiment& e, const std::vector<std::string>& sections) {
@@ -40,7 +41,7 @@ Json values_in_force(const experiment::Experiment& e, const std::vector<std::str
 
 // Sets train.steps, which the scripts use; train.epochs stays for information. The steps are those of the engine if its
 // settings are known (`settled`), else those of a plan.
-void set_steps(const experiment::ExperimentConfig& config, const std::optional<train::Settings>& settled,
+void set_steps(const experiment::BoundExperiment& config, const std::optional<train::Settings>& settled,
                recipes::RecipeInput& s) {
   if (config.train.epochs <= 0) return;
   const auto steps = settled ? std::optional<long long>(settled->rate.steps) : plan::training_steps(config);
@@ -61,7 +62,7 @@ std::string source_remark(const experiment::HubDataset& d) {
 }
 
 // The settings that source.py reads: the reader's settings as the engine would apply them.
-void add_reader_settings(const experiment::ExperimentConfig& config, recipes::RecipeInput& s) {
+void add_reader_settings(const experiment::BoundExperiment& config, recipes::RecipeInput& s) {
   Json& data = s.values["data"];
   data["chat"] = std::string(to_string(train::chat_format(config.data, s.model.family)));
   // The template of the model's folder, which the reader renders in place of `chat`.
@@ -80,7 +81,7 @@ void add_reader_settings(const experiment::ExperimentConfig& config, recipes::Re
 }
 
 // The held-out prompts that the engine would answer with these settings.
-std::vector<recipes::Prompt> prompts_of(const experiment::ExperimentConfig& config,
+std::vector<recipes::Prompt> prompts_of(const experiment::BoundExperiment& config,
                                         const data::TokenizedDataset& dataset, const data::Tokenizer& tokenizer,
                                         const model::Config& model) {
   const options::Training& t = config.train;
@@ -98,8 +99,8 @@ std::vector<recipes::Prompt> prompts_of(const experiment::ExperimentConfig& conf
 }
 
 // Adds rows if data and tokenizer are available, else a remark that names the missing one. Always sets the steps.
-void add_rows(const experiment::ExperimentConfig& config, recipes::RecipeInput& s, const std::stop_token& stop,
-              const data::Progress& progress) {
+void add_rows(const experiment::BoundExperiment& config, recipes::RecipeInput& s, const std::stop_token& stop,
+              const CountProgress& progress) {
   if ((config.data.path.empty() || config.model.tokenizer_path().empty()) && s.source) {
     s.remarks.push_back(source_remark(*s.source));
     return set_steps(config, std::nullopt, s);
@@ -138,7 +139,7 @@ bool holds_every_tensor(const recipes::RecipeInput& s) try {
 // Returns whether a rule does not apply to the scripts because they differ from the plain software: they load files
 // with the recipe's own name map and add LoRA with remat off.
 bool repaired(const recipes::RecipeInput& s, const std::string& rule) {
-  return s.kind == Kind::tunix && (rule == "REMAT-1" || (rule == "LOAD-1" && holds_every_tensor(s)));
+  return s.kind == Stack::tunix && (rule == "REMAT-1" || (rule == "LOAD-1" && holds_every_tensor(s)));
 }
 
 // {category: bytes, "total", "devices": [...]} of the fullest device, as the info of a Started event has it, so that
@@ -157,13 +158,9 @@ Json predicted_memory(const experiment::Experiment& e, const plan::PlanContext& 
   return Json::object();
 }
 
-const char* stack_of(Kind kind) {
-  return kind == Kind::tunix ? "tunix" : kind == Kind::torchax ? "torchax" : "trl-fsdp";
-}
-
 // Refuses software and options that no recipe has, which an export would replace silently.
-void check_exported(Kind kind, const experiment::ExperimentConfig& config) {
-  const bool trains = recipes::is_training(kind);
+void check_exported(Stack kind, const experiment::BoundExperiment& config) {
+  const bool trains = !model::serves(kind);
   const auto refuse = [](const char* message, std::string place, std::string found, std::string expected) {
     throw Error({.id = "RECIPE",
                  .message = message,
@@ -172,11 +169,10 @@ void check_exported(Kind kind, const experiment::ExperimentConfig& config) {
                  .expected = std::move(expected),
                  .fix = "set " + place + " to one of these, or remove it"});
   };
-  using model::Stack;
   const std::optional<Stack> stack = trains ? config.train.stack : config.serve.stack;
   const auto has_recipe = [](Stack s) {
-    return s == Stack::engine || std::any_of(recipes::kKinds.begin(), recipes::kKinds.end(),
-                                             [&](Kind k) { return recipes::to_string(k) == model::to_string(s); });
+    return s == Stack::engine ||
+           std::find(recipes::kRecipes.begin(), recipes::kRecipes.end(), s) != recipes::kRecipes.end();
   };
   if (stack && !has_recipe(*stack))
     refuse("there is no recipe for this software", trains ? "train.stack" : "serve.stack",
@@ -196,28 +192,28 @@ void check_exported(Kind kind, const experiment::ExperimentConfig& config) {
     return;
   }
   const std::optional<model::DType> weights = config.serve.weight_dtype;
-  const bool fp8 = weights == model::DType::fp8 && kind == Kind::vllm_gpu;
+  const bool fp8 = weights == model::DType::fp8 && kind == Stack::vllm_gpu;
   if (weights && *weights != model::DType::bf16 && !fp8)
     refuse("the recipe does not serve weights of this type", "serve.weight_dtype", std::string(to_string(*weights)),
-           kind == Kind::vllm_gpu ? "auto, bf16 or fp8" : "auto or bf16");
+           kind == Stack::vllm_gpu ? "auto, bf16 or fp8" : "auto or bf16");
 }
 
 }  // namespace
 
-experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experiment, const fs::path& templates) {
+experiment::Experiment as_recipe(Stack kind, const experiment::Experiment& experiment, const fs::path& templates) {
   experiment::Experiment e = experiment;
-  const experiment::ExperimentConfig given = e.valid_values();
+  const experiment::BoundExperiment given = e.valid_values();
   const model::Config config = formats::model_config(given.model);
   e.set_value("export.merge", "meshwright");
   e.set_value("export.rank", 0);
   e.set_value("export.alpha", 0);
   e.set_value("export.out", "");
-  if (!recipes::is_training(kind)) {
-    e.set_value("serve.stack", std::string(recipes::to_string(kind)));
+  if (model::serves(kind)) {
+    e.set_value("serve.stack", std::string(model::to_string(kind)));
     e.set_value("export.serve_as", "merged");
     return e;
   }
-  e.set_value("train.stack", stack_of(kind));
+  e.set_value("train.stack", std::string(model::to_string(kind)));
   Json versions = Json::array();
   for (const std::string& line : recipes::pinned_packages(kind, templates)) versions.push_back(line);
   e.set_value("stack.versions", std::move(versions));
@@ -227,7 +223,7 @@ experiment::Experiment as_recipe(Kind kind, const experiment::Experiment& experi
   e.set_value("lora.module_path", recipes::module_expression(kind, given.lora.module_path, inventory,
                                                              experiment::lora_targets(given.lora)));
   e.set_value("stack.model_config", Json::array());
-  if (kind == Kind::tunix)
+  if (kind == Stack::tunix)
     e.set_value("stack.model_config", Json::array({"num_embed=" + std::to_string(config.vocab),
                                                    "hidden_dim=" + std::to_string(config.layers.front().mlp_dim)}));
   return e;
@@ -242,9 +238,10 @@ std::vector<mesh::MeshAxis> axes_over_slices(const experiment::Experiment& made,
   return {};
 }
 
-recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& experiment, const plan::PlanContext& context,
-                                  const fs::path& templates, std::stop_token stop, const data::Progress& progress) {
-  const experiment::ExperimentConfig config = experiment.config();
+recipes::RecipeInput recipe_input(Stack kind, const experiment::Experiment& experiment,
+                                  const plan::PlanContext& context, const fs::path& templates, std::stop_token stop,
+                                  const CountProgress& progress) {
+  const experiment::BoundExperiment config = experiment.config();
   check_exported(kind, config);
   recipes::RecipeInput s{.kind = kind, .name = config.name, .model = formats::model_config(config.model)};
   s.model_id = config.model.id;
@@ -256,7 +253,7 @@ recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& exper
   for (Json* recorded : {&s.experiment, &s.values}) remove_url_secrets(*recorded);
   s.adapter = config.lora.adapter;
   s.tokenizer = config.model.tokenizer_path();
-  if (recipes::is_training(kind)) {
+  if (!model::serves(kind)) {
     if (config.train.method != model::TrainMethod::lora)
       throw Error({.id = "RECIPE",
                    .message = "recipes support only adapter training",
@@ -274,7 +271,7 @@ recipes::RecipeInput recipe_input(Kind kind, const experiment::Experiment& exper
   }
   const experiment::Experiment made = as_recipe(kind, experiment, templates);
   if (s.mesh.axes.empty() && config.target.id != "cpu") s.mesh = plan::planned_mesh(made, context);
-  if (recipes::is_training(kind)) {
+  if (!model::serves(kind)) {
     s.predicted = predicted_memory(made, context);
     s.slices = axes_over_slices(made, context);
   }

@@ -14,13 +14,13 @@ namespace mw::jobs {
 // The document as the recipe executes it: with the recipe's software and its pinned versions, the sizes of the model
 // field by field, the module expression made for that software, and merging by Meshwright. The checker's findings for
 // this document apply to the recipe.
-experiment::Experiment as_recipe(recipes::Kind kind, const experiment::Experiment& experiment,
+experiment::Experiment as_recipe(model::Stack kind, const experiment::Experiment& experiment,
                                  const std::filesystem::path& templates);
 
 // Throws the first error of validate(), an Error that names the key of an invalid model, and the Errors of reading the
 // data.
-recipes::RecipeInput recipe_input(recipes::Kind kind, const experiment::Experiment& experiment,
+recipes::RecipeInput recipe_input(model::Stack kind, const experiment::Experiment& experiment,
                                   const plan::PlanContext& context, const std::filesystem::path& templates,
-                                  std::stop_token stop = {}, const data::Progress& progress = {});
+                                  std::stop_token stop = {}, const CountProgress& progress = {});
 
 }  // namespace mw::jobs

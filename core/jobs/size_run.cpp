@@ -5,12 +5,13 @@
 #include <charconv>
 #include <chrono>
 
-#include "core/base/elapsed.h"
+#include "core/base/units.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/engine/transformer/checks.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
 #include "core/model/catalogue.h"
-#include "core/plan/document/engine_server.h"
+#include "core/plan/document/engine_request.h"
 #include "core/plan/experiment/predict_sizes.h"
 #include "core/train/model.h"
 #include "core/train/run_settings.h"
@@ -73,11 +74,11 @@ Json names_of(const std::vector<options::Workload>& workloads) {
 
 struct Adapters {
   bool wanted = false;
-  std::optional<formats::Adapter> loaded;
+  std::optional<formats::PeftAdapter> loaded;
   options::Lora options;
 };
 
-Adapters adapters_of(const experiment::ExperimentConfig& config, const model::Config& model) {
+Adapters adapters_of(const experiment::BoundExperiment& config, const model::Config& model) {
   Adapters a;
   a.wanted = config.size.adapters || !config.lora.adapter.empty();
   if (!config.lora.adapter.empty()) {
@@ -90,8 +91,9 @@ Adapters adapters_of(const experiment::ExperimentConfig& config, const model::Co
 }
 
 // At the rates of this machine; none if it cannot be planned, such as with a calibration that cannot be read.
-std::optional<serve::SizePoint::PredictedTime> planned_time(experiment::Experiment e, const plan::PlanContext& context,
-                                                            const serve::SizePoint& point) try {
+std::optional<serve::MeasuredSize::PredictedTime> planned_time(experiment::Experiment e,
+                                                               const plan::PlanContext& context,
+                                                               const serve::MeasuredSize& point) try {
   e.set_value("size.adapters", point.adapters);
   const plan::Request request =
       plan::with_case(plan::plan_request(e, context), e.config().size, {point.workload, point.batch});
@@ -102,11 +104,11 @@ std::optional<serve::SizePoint::PredictedTime> planned_time(experiment::Experime
 
 }  // namespace
 
-bool are_sizes_predicted(const experiment::ExperimentConfig& config) {
+bool are_sizes_predicted(const experiment::BoundExperiment& config) {
   return config.target.id != "cpu";
 }
 
-serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config) {
+serve::SizingSettings sizing_settings(const experiment::BoundExperiment& config) {
   train::check_target(config);
   train::check_planned_only(config.train);
   const train::ModelSettings model = train::model_values(config);
@@ -136,7 +138,7 @@ serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config
 
 event::Finished run_sizes(const experiment::Experiment& experiment, const plan::PlanContext* context, Json info,
                           const EventSink& sink, std::stop_token stop, train::PauseGate& gate) {
-  const experiment::ExperimentConfig& config = experiment.config();
+  const experiment::BoundExperiment& config = experiment.config();
   const auto start_time = Clock::now();
   const auto emit = [&](auto body) { sink({seconds_since(start_time), std::move(body)}); };
   emit(event::StateChanged{RunState::running});
@@ -186,7 +188,7 @@ event::Finished run_sizes(const experiment::Experiment& experiment, const plan::
   event::Finished finished;
   const serve::SizingCallbacks callbacks{
       .point =
-          [&](serve::SizePoint p) {
+          [&](serve::MeasuredSize p) {
             if (context && p.fits()) p.predicted_time = planned_time(experiment, *context, p);
             if (!p.fits())
               emit(event::Log{"warning", std::string(to_string(p.workload)) + ", batch " + std::to_string(p.batch) +
@@ -198,7 +200,7 @@ event::Finished run_sizes(const experiment::Experiment& experiment, const plan::
               finished.tokens += static_cast<long>(p.measured->tokens);
               finished.peak = std::max(finished.peak, p.measured->memory.total());
             }
-            emit(event::Point{++finished.steps, "size", to_json(p)});
+            emit(event::ResultPoint{++finished.steps, "size", to_json(p)});
           },
       .progress =
           [&](const std::string& phase, long done, long total) {
@@ -235,7 +237,9 @@ event::Finished run_predicted_sizes(const experiment::Experiment& experiment, co
                {"new_tokens", sizes.size.new_tokens}});
   emit(event::Started{std::move(info)});
   event::Finished finished;
-  const auto point = [&](const serve::SizePoint& p) { emit(event::Point{++finished.steps, "size", to_json(p)}); };
+  const auto point = [&](const serve::MeasuredSize& p) {
+    emit(event::ResultPoint{++finished.steps, "size", to_json(p)});
+  };
   finished.state = plan::predict_sizes(sizes, point, stop) ? RunState::done : RunState::cancelled;
   finished.seconds = seconds_since(start_time);
   return finished;

@@ -5,8 +5,7 @@
 #include <stop_token>
 
 #include "core/base/event.h"
-#include "core/experiment/config.h"
-#include "core/experiment/experiment.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/plan/calibration/plan_context.h"
 #include "core/serve/load/sizing.h"
 #include "core/train/trainer.h"
@@ -14,10 +13,10 @@
 namespace mw::jobs {
 
 // Whether the sizes are predicted: the target is not this machine.
-bool are_sizes_predicted(const experiment::ExperimentConfig& config);
+bool are_sizes_predicted(const experiment::BoundExperiment& config);
 
 // Throws Error for invalid or missing keys, including the model.
-serve::SizingSettings sizing_settings(const experiment::ExperimentConfig& config);
+serve::SizingSettings sizing_settings(const experiment::BoundExperiment& config);
 
 // Emits Started and one Point per measurement, with its predicted time unless `context` is null, and returns the
 // Finished event, with state cancelled after a stop. Throws on failure.

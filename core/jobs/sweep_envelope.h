@@ -14,7 +14,7 @@
 #include "core/lint/rules/check.h"
 #include "core/mesh/layout/mesh.h"
 #include "core/plan/calibration/plan_context.h"
-#include "core/serve/load/confidence.h"
+#include "core/serve/load/saturation.h"
 
 namespace mw::jobs {
 

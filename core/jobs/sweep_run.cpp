@@ -4,13 +4,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 
-#include "core/base/elapsed.h"
-#include "core/jobs/sweep_backends.h"
-#include "core/serve/load/confidence.h"
+#include "core/base/units.h"
+#include "core/jobs/model_server.h"
+#include "core/plan/time/serve_step.h"
+#include "core/serve/load/engine_backend.h"
+#include "core/serve/load/http_backend.h"
+#include "core/serve/load/saturation.h"
+#include "core/serve/load/simulated_backend.h"
 #include "core/serve/load/sweep_settings.h"
+#include "core/serve/scheduling/step_timing.h"
 #include "core/serve/simulation/simulated_server.h"
-#include "core/store/sweep_points.h"
+#include "core/store/store_rows.h"
+#include "core/train/run_settings.h"
 
 namespace mw::jobs {
 namespace {
@@ -29,7 +36,7 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
   const auto emit = [&](auto body) { sink({seconds_since(start_time), std::move(body)}); };
   emit(event::StateChanged{RunState::running});
   const experiment::Experiment& e = request.experiment;
-  const experiment::ExperimentConfig config = e.config();
+  const experiment::BoundExperiment config = e.config();
   const serve::SweepSettings settings = serve::sweep_settings(config);
   const plan::PlanContextPtr loaded = request.context();
   const plan::PlanContext& context = *loaded;
@@ -40,7 +47,7 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
   Json info = request.info;
   info.update({{"kind", "sweep"},
                {"backend", to_string(serve::sweep_backend(config))},
-               {"source", facts.provenance == formats::Provenance::predicted ? "predicted" : "measured"},
+               {"source", facts.provenance == formats::ResultProvenance::predicted ? "predicted" : "measured"},
                {"steps", settings.points()},
                {"slo", slo_json(settings.slo)},
                {"set", formats::to_json(facts, formats::Detail::summary)}});
@@ -56,7 +63,7 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
           [&](const formats::BenchPoint& p) {
             finished.tokens += p.total_output_tokens;
             if (!p.note.empty()) emit(event::Log{"warning", p.note});
-            emit(event::Point{
+            emit(event::ResultPoint{
                 ++finished.steps, "sweep",
                 formats::to_json(serve::with_limits(store::as_recorded(p),
                                                     parts.intervals ? parts.intervals(p) : plan::IntervalFactors{}),
@@ -71,6 +78,144 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
   finished.state = complete ? RunState::done : RunState::cancelled;
   finished.seconds = seconds_since(start_time);
   return finished;
+}
+
+namespace {
+
+std::string replicas_text(const options::Sweep& sweep) {
+  if (sweep.replicas == 1) return {};
+  return "; " + std::to_string(sweep.replicas) + " replicas, routing " + std::string(to_string(sweep.routing));
+}
+
+BackendParts model_parts(const experiment::Experiment& e, const plan::PlanContext& context) {
+  serve::ExperimentServer server = serve::simulated_server(e, context);
+  const plan::Request& request = server.request;
+  BackendParts parts;
+  parts.backend = std::move(server.backend);
+  parts.conditions["stack"] = model::to_string(request.stack);
+  parts.intervals = std::move(server.intervals);
+  parts.notes.push_back("every number is predicted: " + std::string(model::to_string(request.stack)) + " on " +
+                        request.target.id + ", KV cache " + to_text(plan::ServeStepModel(request).kv().capacity) +
+                        replicas_text(e.config().sweep));
+  if (!server.interval_source.empty()) parts.notes.push_back(server.interval_source);
+  return parts;
+}
+
+// Returns the first id after the special tokens; prompts contain only ordinary tokens.
+int first_plain_id(const data::Tokenizer& tokenizer) {
+  int last = 3;
+  for (const char* name : {"<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "<start_of_turn>", "<end_of_turn>", "<|turn>",
+                           "<turn|>", "<start_of_image>", "<end_of_image>"})
+    if (const int id = tokenizer.find(name); id < tokenizer.size() / 2) last = std::max(last, id);
+  return std::min(last + 1, tokenizer.size() - 1);
+}
+
+BackendParts engine_parts(const experiment::Experiment& e, const EmitBody& emit) {
+  auto served = std::make_shared<ServedModel>(load_served(e, [&](long done, long total) {
+    emit(event::Progress{"loading weights", done, total});
+  }));
+  engine::Network& network = served->model.cluster->network(0);
+  const Ledger held = network.device().arena.use().at_peak;
+  emit(event::Memory{0, 0, "load", held, held.total()});
+  const serve::EngineBackendOptions load{
+      .first_id = first_plain_id(*served->model.tokenizer),
+      .vocab = std::min(served->model.tokenizer->size(), network.config().vocab),
+      .adapter = served->adapters.empty() ? nullptr : &served->adapters.front().values};
+  BackendParts parts;
+  parts.backend = serve::make_engine_backend(network, served->settings, load);
+  parts.conditions["kv_dtype"] = "f32";  // the engine's type, regardless of the document
+  parts.conditions["max_model_len"] = std::to_string(served->settings.max_model_len);
+  if (load.adapter) parts.conditions["adapter"] = served->adapters.front().name;
+  parts.notes.push_back("measured on this machine: " + std::to_string(train::thread_count(0)) + " threads, KV cache " +
+                        to_text(served->settings.kv.capacity) + " in f32");
+  parts.owned = std::move(served);
+  return parts;
+}
+
+// This processor has no cost model: times some steps on it and simulates the scheduler in virtual time. Releases the
+// weights afterwards.
+BackendParts calibrated_parts(const experiment::Experiment& e, const EmitBody& emit) {
+  constexpr double kSeconds = 3;  // total duration of the timed steps
+  const ServedModel served = load_served(e, [&](long done, long total) {
+    emit(event::Progress{"loading weights", done, total});
+  });
+  engine::Network& network = served.model.cluster->network(0);
+  serve::TimingSettings timing{.budget_s = kSeconds, .first_id = first_plain_id(*served.model.tokenizer)};
+  timing.progress = [&](double share) { emit(event::Progress{"timing steps", std::lround(100 * share), 100}); };
+  std::vector<formats::TimedStep> steps;
+  {
+    serve::EngineExecutor executor(network, served.settings);
+    if (!served.adapters.empty()) {
+      timing.adapter = served.adapters.front().name;
+      executor.add_adapter(timing.adapter, served.adapters.front().values);
+    }
+    steps = serve::time_steps(executor, served.settings, network.config(), timing);
+  }
+  double seconds = 0;
+  for (const formats::TimedStep& step : steps) seconds += step.seconds;
+  const serve::MeasuredStepModel model = serve::MeasuredStepModel(steps).scaled_to(steps);
+  BackendParts parts;
+  const options::Sweep sweep = e.config().sweep;
+  parts.backend =
+      serve::make_simulated_backend(std::make_unique<serve::MeasuredExecutor>(model, network.config()), served.settings,
+                                    {}, {.count = sweep.replicas, .routing = sweep.routing});
+  parts.conditions["kv_dtype"] = "f32";
+  parts.conditions["max_model_len"] = std::to_string(served.settings.max_model_len);
+  if (!timing.adapter.empty()) parts.conditions["adapter"] = timing.adapter;
+  parts.conditions["calibration"] = "this machine, " + std::to_string(train::thread_count(0)) + " threads, " +
+                                    std::to_string(steps.size()) + " steps in " + number_text(seconds, 2) + " s";
+  parts.notes.push_back("every number is predicted, calibrated on this machine: " + model.describe() +
+                        replicas_text(sweep));
+  return parts;
+}
+
+// Returns the tokenizer of model.path; null if the folder has none.
+std::unique_ptr<data::Tokenizer> tokenizer_of(const std::filesystem::path& folder) {
+  try {
+    return folder.empty() ? nullptr : data::load_tokenizer(folder);
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+BackendParts http_parts(const experiment::BoundExperiment& config) {
+  if (config.sweep.url.empty())
+    throw Error({.id = "SWEEP",
+                 .message = "the experiment has no server",
+                 .place = "sweep.url",
+                 .found = "nothing",
+                 .expected = "a URL such as http://127.0.0.1:8000",
+                 .fix = "set --url, or start a server with `meshwright serve`"});
+  serve::HttpLoadOptions options;
+  options.target = {.url = config.sweep.url, .model = config.sweep.model};
+  if (const char* key = std::getenv("MESHWRIGHT_API_KEY")) options.target.api_key = key;
+  BackendParts parts;
+  if (const auto tokenizer = tokenizer_of(config.model.path)) {
+    options.first_id = first_plain_id(*tokenizer);
+    options.vocab = tokenizer->size();
+    parts.notes.push_back(
+        "prompts are token ids of the tokenizer in model.path, which must be that of the served model");
+  }
+  const bool is_replayed = config.sweep.prompts == options::PromptMode::replayed;
+  parts.notes.push_back(std::string("the server's prefix cache is not emptied: every ") +
+                        (is_replayed ? "length and repeat" : "rate") + " draws other prompts instead");
+  parts.backend = serve::make_http_backend(std::move(options));
+  return parts;
+}
+
+}  // namespace
+
+BackendParts make_backend(const experiment::Experiment& e, const plan::PlanContext& context, const EmitBody& emit) {
+  const experiment::BoundExperiment config = e.config();
+  switch (serve::sweep_backend(config)) {
+    case options::SweepBackend::engine:
+      return engine_parts(e, emit);
+    case options::SweepBackend::http:
+      return http_parts(config);
+    case options::SweepBackend::model:
+      break;
+  }
+  return config.target.id == "cpu" ? calibrated_parts(e, emit) : model_parts(e, context);
 }
 
 }  // namespace mw::jobs

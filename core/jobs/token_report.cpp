@@ -5,11 +5,12 @@
 #include <numeric>
 
 #include "core/base/text.h"
-#include "core/data/dataset/pack.h"
+#include "core/data/dataset/batches.h"
 #include "core/data/dataset/record.h"
 #include "core/data/dataset/row_reader.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/engine/generate/scorer.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/train/checkpoint.h"
 #include "core/train/model.h"
 #include "core/train/run_settings.h"
@@ -153,7 +154,7 @@ std::filesystem::path tuned_model_of(const store::Store& store, const store::Run
 
 TokenLosses token_losses(const experiment::Experiment& experiment, const std::filesystem::path& tuned,
                          const std::vector<int>& ids, const std::stop_token& stop) {
-  const experiment::ExperimentConfig config = experiment.config();
+  const experiment::BoundExperiment config = experiment.config();
   train::ModelSettings settings = train::model_settings(config);
   settings.use = engine::NetworkUse::inference;
   settings.capacity = settings.capacity * settings.mesh.devices();

@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/formats/logs/tensorboard_writer.h"
+#include "core/formats/logs/tensorboard.h"
 
 namespace mw::jobs {
 namespace {

@@ -8,13 +8,12 @@
 #include <numeric>
 #include <set>
 
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/rng.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/experiment/parameters.h"
 #include "core/jobs/job.h"
 #include "core/train/run_settings.h"
@@ -118,12 +117,12 @@ bool is_larger_better(const std::string& metric) {
 }
 
 // The metric whose arrival says that the step has been evaluated: the last one that an evaluation emits.
-std::string last_metric_of_evaluation(const TuneOptions& options, const experiment::ExperimentConfig& config) {
+std::string last_metric_of_evaluation(const TuneOptions& options, const experiment::BoundExperiment& config) {
   if (options.metric == "train/loss") return options.metric;
   return config.train.keep_best == options::KeepBest::answers ? "eval/answers_right" : "eval/loss";
 }
 
-void check_metric(const TuneOptions& options, const experiment::ExperimentConfig& config) {
+void check_metric(const TuneOptions& options, const experiment::BoundExperiment& config) {
   static constexpr const char* kMetrics[] = {"eval/loss", "train/loss", "eval/answers_right"};
   if (std::find(std::begin(kMetrics), std::end(kMetrics), options.metric) == std::end(kMetrics))
     refuse_tuning("trials are not compared by this metric", "--metric", options.metric,
@@ -232,13 +231,13 @@ class Tuning {
   // Checks every trial before the first one starts.
   void prepare() {
     const TuneOptions& options = report_.options;
-    const experiment::ExperimentConfig config = base_.config();
+    const experiment::BoundExperiment config = base_.config();
     if (config.kind != experiment::Kind::train)
       refuse_tuning("only training runs are tuned", "kind", std::string(to_string(config.kind)), "train");
     check_metric(options, config);
     for (std::vector<std::string>& sets : tune_trials(options)) {
       report_.trials.push_back({.sets = sets});
-      const experiment::ExperimentConfig trial = experiment_of(report_.trials.size() - 1).config();
+      const experiment::BoundExperiment trial = experiment_of(report_.trials.size() - 1).config();
       train::require_weights(train::train_settings(trial).model);
       planned_steps_.push_back(trial.train.epochs > 0 ? 0 : trial.train.rate.steps);
       rungs_.push_back(options.method == TuneMethod::halving

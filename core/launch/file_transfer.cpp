@@ -7,7 +7,6 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/input_file.h"
 
 namespace mw::launch {
 namespace fs = std::filesystem;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/atomic_file.h"
-#include "core/launch/frames.h"
+#include "core/launch/remote_call.h"
 
 namespace mw::launch {
 

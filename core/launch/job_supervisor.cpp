@@ -2,9 +2,12 @@
 #include "core/launch/job_supervisor.h"
 
 #include <algorithm>
+#include <array>
+#include <random>
 
+#include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/quote.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/launch/file_transfer.h"
@@ -34,6 +37,8 @@ std::string skipped_links(const DownloadReceiver& incoming) {
   return "symbolic links are not fetched: " + text;
 }
 
+constexpr const char* kFile = "launch.json";
+
 }  // namespace
 
 JobSupervisor::JobSupervisor(store::Store& store, LaunchRecord record, const ReattachRequest& run,
@@ -50,7 +55,7 @@ JobSupervisor::JobSupervisor(store::Store& store, LaunchRecord record, const Rea
       stream_(run_, store.cursor(run_id_)) {
   run_.set_about({{"launched",
                    {{"on", record_.target.text},
-                    {"recipe", std::string(recipes::to_string(record_.recipe))},
+                    {"recipe", std::string(model::to_string(record_.recipe))},
                     {"folder", record_.folder},
                     {"command", record_.command}}}});
 }
@@ -254,6 +259,117 @@ LaunchResult JobSupervisor::record_end(const Json& end) {
   const event::Finished finished =
       run_.finish(state, state == RunState::failed ? why_failed(end) : "", {stream_.seconds()}, summary);
   return {run_id_, finished};
+}
+
+std::string new_token() {
+  std::random_device device;
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  for (int i = 0; i < 16; ++i) out += digits[device() & 15];
+  return out;
+}
+
+void save(const LaunchRecord& t, const fs::path& run_folder) {
+  const Json json{{"schema", 1},
+                  {"on", t.target.text},
+                  {"where", to_string(t.target.where)},
+                  {"host", t.target.host},
+                  {"port", t.target.port},
+                  {"template", t.target.command},
+                  {"ssh_config", t.target.ssh_config.string()},
+                  {"folder", t.folder},
+                  {"token", t.token},
+                  {"command", t.command},
+                  {"recipe", std::string(model::to_string(t.recipe))},
+                  {"fetch", t.fetch}};
+  write_file_atomically(run_folder / kFile, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+bool has_launch_record(const fs::path& run_folder) {
+  return path_exists(run_folder / kFile);
+}
+
+LaunchRecord load_launch_record(const fs::path& run_folder) {
+  const fs::path file = run_folder / kFile;
+  if (!has_launch_record(run_folder))
+    throw Error({.id = "LAUNCH-TICKET",
+                 .message = "the run was not launched on a target",
+                 .file = file.string(),
+                 .fix = "list the runs with `meshwright runs`"});
+  const Json json = read_json(file);
+  const auto text = [&](const char* key) { return string_member(json, key, file.string()); };
+  LaunchRecord t{.target = {.where = Where::local, .text = text("on")},
+                 .folder = text("folder"),
+                 .token = text("token"),
+                 .command = text("command"),
+                 .recipe = recipes::parse_recipe(text("recipe")),
+                 .fetch = {}};
+  t.target.where = parse<Where>(text("where")).value_or(Where::local);
+  t.target.host = text("host");
+  t.target.port = text("port");
+  t.target.command = text("template");
+  t.target.ssh_config = text("ssh_config");
+  for (const Json& path : member(json, "fetch", file.string()))
+    if (path.is_string()) t.fetch.push_back(path.get<std::string>());
+  return t;
+}
+
+JobStream::JobStream(importing::ExternalRun& run, const std::optional<std::string>& cursor) : run_(run) {
+  if (cursor) {
+    const Json json = parse_json(*cursor, "cursor of the run");
+    sources_[0].kept = static_cast<std::uint64_t>(int_member(json, "out", "cursor of the run"));
+    sources_[1].kept = static_cast<std::uint64_t>(int_member(json, "err", "cursor of the run"));
+    if (json.contains("finished"))
+      run_.set_finished(std::get<event::Finished>(event_from_json(json.at("finished")).body));
+  }
+  connect();
+}
+
+// A received Finished event is not recorded yet, so the cursor contains it.
+std::string JobStream::cursor() const {
+  Json json{{"out", out()}, {"err", err()}};
+  if (const auto& f = run_.finished()) json["finished"] = to_json(Event{f->seconds, *f}, "");
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void JobStream::connect() {
+  for (Source& s : sources_) {
+    s.base = s.kept;
+    s.fed = 0;
+    s.lines = LineSplitter();
+  }
+}
+
+void JobStream::add_line(size_t which, const std::string& line) {
+  Source& s = sources_[which];
+  s.kept = s.base + s.lines.consumed_bytes();
+  const importing::ExternalRun::At at{seconds_, cursor(), s.lines.dropped_bytes()};
+  if (which == 0)
+    run_.line(line, at);
+  else
+    run_.log_output(line, at);
+}
+
+void JobStream::take(const Frame& data) {
+  const std::string name = string_member(data.head, "stream", "frame");
+  const size_t which = name == "out" ? 0 : 1;
+  Source& s = sources_[which];
+  const long long at = int_member(data.head, "at", "frame");
+  if ((name != "out" && name != "err") || at < 0 || static_cast<std::uint64_t>(at) != s.base + s.fed)
+    throw Error({.id = "LAUNCH-STREAM",
+                 .message = "the data does not follow the previous data",
+                 .place = valid_utf8(name),
+                 .found = std::to_string(at),
+                 .expected = std::to_string(s.base + s.fed)},
+                Error::Kind::failed);
+  seconds_ = std::max(seconds_, number_member(data.head, "seconds", "frame"));
+  s.fed += data.bytes.size();
+  s.lines.feed(data.bytes, [&](const std::string& line) { add_line(which, line); });
+}
+
+void JobStream::end() {
+  for (const size_t which : {0u, 1u})
+    sources_[which].lines.finish([&](const std::string& line) { add_line(which, line); });
 }
 
 }  // namespace mw::launch

@@ -2,6 +2,7 @@
 // Supervises one launched job: locks the run, copies the recipe, starts the job, streams its events into the store,
 // fetches its results and records how it ended. Not thread-safe: create and use on one thread.
 #pragma once
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -10,13 +11,58 @@
 #include <string>
 #include <vector>
 
-#include "core/launch/job_stream.h"
+#include "core/base/process.h"
+#include "core/import/external_run.h"
 #include "core/launch/launch.h"
-#include "core/launch/launch_record.h"
+#include "core/launch/remote_call.h"
+#include "core/launch/target.h"
+#include "core/recipes/recipe.h"
 
 namespace mw::launch {
 
 inline constexpr const char* kFetched = "fetched";  // subfolder of the run's folder for fetched files
+
+// launch.json in a run's folder: identifies a launched job so that a later process can reattach to it. Contains no
+// secrets.
+struct LaunchRecord {
+  LaunchTarget target;
+  std::string folder;  // absolute path on the target
+  std::string token;   // identifies the folder of this launch
+  std::string command;
+  model::Stack recipe = model::Stack::tunix;
+  std::vector<std::string> fetch;
+};
+void save(const LaunchRecord& record, const std::filesystem::path& run_folder);
+LaunchRecord load_launch_record(
+    const std::filesystem::path& run_folder);  // throws LAUNCH-TICKET if the run was not launched
+bool has_launch_record(const std::filesystem::path& run_folder);
+std::string new_token();  // 16 random hexadecimal digits
+
+// Splits the output of a launched job into lines and adds each line to its run exactly once, across reconnects. The
+// position after a line is stored with the line's event. Use on one thread.
+class JobStream {
+ public:
+  // Continues at the cursor of an earlier process, or starts at the beginning.
+  JobStream(importing::ExternalRun& run, const std::optional<std::string>& cursor);
+
+  void connect();                // starts a new connection, which repeats an incomplete last line
+  void take(const Frame& data);  // throws LAUNCH-STREAM unless the data follows the previous data
+  void end();                    // the job has ended: adds last lines without a line end
+  std::uint64_t out() const { return sources_[0].kept; }
+  std::uint64_t err() const { return sources_[1].kept; }
+  std::string cursor() const;
+  double seconds() const { return seconds_; }  // run time of the job, by the target's clock
+
+ private:
+  struct Source {
+    std::uint64_t base = 0, fed = 0, kept = 0;  // start of this connection, bytes received, end of the last whole line
+    LineSplitter lines{};
+  };
+  void add_line(size_t which, const std::string& line);
+  importing::ExternalRun& run_;
+  std::array<Source, 2> sources_;  // out, err
+  double seconds_ = 0;
+};
 
 class JobSupervisor {
  public:

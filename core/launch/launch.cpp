@@ -4,13 +4,12 @@
 #include <algorithm>
 
 #include "core/base/files.h"
-#include "core/base/quote.h"
+#include "core/base/text.h"
 #include "core/base/url_secrets.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/jobs/recipe_export.h"
 #include "core/launch/file_transfer.h"
 #include "core/launch/job_supervisor.h"
-#include "core/launch/launch_record.h"
 #include "core/train/checkpoint.h"
 
 namespace mw::launch {
@@ -80,9 +79,9 @@ LaunchRecord open_launch_record(const store::Store& store, const store::RunId& r
   return record;
 }
 
-std::vector<std::string> default_fetch(recipes::Kind recipe) {
+std::vector<std::string> default_fetch(model::Stack recipe) {
   // Jobs on several hosts and cancelled jobs have checkpoints but no PEFT folder.
-  if (recipes::is_training(recipe)) return {"out/adapter|out/checkpoints", "out/logs"};
+  if (!model::serves(recipe)) return {"out/adapter|out/checkpoints", "out/logs"};
   return {"results"};
 }
 
@@ -93,7 +92,7 @@ LaunchResult launch(const LaunchRequest& request, const plan::PlanContext& conte
   check_text(request.command, "--command");
   check_text(request.folder, "--dir");
   for (const std::string& path : request.fetch) check_fetch(path);
-  if (request.target.launcher != Launcher::none && !recipes::is_training(request.recipe))
+  if (request.target.launcher != Launcher::none && model::serves(request.recipe))
     throw Error({.id = "LAUNCH-TARGET",
                  .message = "a server cannot be started on several hosts",
                  .place = "--on",
@@ -176,6 +175,35 @@ std::string merge_command(const MergeOffer& offer) {
   const auto word = [](const fs::path& path) { return shell_quoted(path.string()); };
   return "meshwright merge --base " + (offer.base.empty() ? "MODEL" : word(offer.base)) + " --adapter " +
          word(offer.adapter) + " --out " + word(offer.out);
+}
+
+LaunchJob::LaunchJob(LaunchRequest request, plan::LoadContext context, EventSink sink)
+    : LaunchJob([request = std::move(request), context = std::move(context),
+                 sink = std::move(sink)](const StopTokens& stops) { launch(request, *context(), sink, stops); }) {}
+
+LaunchJob::LaunchJob(ReattachRequest again, EventSink sink)
+    : LaunchJob([again = std::move(again), sink = std::move(sink)](const StopTokens& stops) {
+        reattach(again, sink, stops);
+      }) {}
+
+LaunchJob::LaunchJob(importing::FollowRequest follow, EventSink sink)
+    : LaunchJob([follow = std::move(follow), sink = std::move(sink)](const StopTokens& stops) {
+        const CombinedStopToken stop(stops.detach, stops.cancel);
+        importing::follow(
+            follow, sink, [](const std::string&) {}, stop.token());
+      }) {}
+
+LaunchJob::LaunchJob(std::function<void(const StopTokens&)> work) {
+  thread_ = std::jthread([this, work = std::move(work)] {
+    try {
+      work({detach_.get_token(), cancel_.get_token()});
+    } catch (const Error& error) {
+      if (error.kind() != Error::Kind::cancelled) problem_ = error.problem();
+    } catch (const std::exception& error) {
+      problem_ = Problem{.id = "INTERNAL", .message = error.what()};
+    }
+    finished_ = true;
+  });
 }
 
 }  // namespace mw::launch

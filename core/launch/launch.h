@@ -3,13 +3,17 @@
 // records its events as a run and fetches its results. The job keeps running if the connection drops or this process
 // exits; reattach() continues the record. Blocks; callbacks run on the calling thread.
 #pragma once
+#include <atomic>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/import/external_run.h"
+#include "core/import/follow.h"
 #include "core/launch/remote_call.h"
 #include "core/plan/calibration/plan_context.h"
 #include "core/recipes/recipe.h"
@@ -20,8 +24,8 @@ enum class FolderUse { fresh, forced };  // fresh: must be empty; forced: existi
 
 struct LaunchRequest {
   experiment::Experiment experiment;
-  recipes::Kind recipe = recipes::Kind::tunix;
-  Target target;
+  model::Stack recipe = model::Stack::tunix;
+  LaunchTarget target;
   std::string command{};  // shell command, run in the folder; empty: start_command(target)
   std::string folder{};   // on the target, relative to the home folder; empty: a new one in meshwright/
   FolderUse use = FolderUse::fresh;
@@ -86,5 +90,28 @@ struct MergeOffer {
 };
 std::optional<MergeOffer> merge_offer(const store::Store& store, const store::RunId& run);
 std::string merge_command(const MergeOffer& offer);
+
+// Runs launch(), reattach() or the following of a running program on a thread of its own; the sink is called on that
+// thread.
+class LaunchJob {
+ public:
+  LaunchJob(LaunchRequest request, plan::LoadContext context, EventSink sink);
+  LaunchJob(ReattachRequest again, EventSink sink);
+  LaunchJob(importing::FollowRequest follow, EventSink sink);  // cancel() and detach() both end the record
+  ~LaunchJob() { detach(); }                                   // and joins
+  void cancel() { cancel_.request_stop(); }                    // stops the job
+  void detach() { detach_.request_stop(); }                    // stops supervising; the job continues
+  // When finished, the sink has received a Finished event, the job is detached, or problem() is the reason.
+  bool finished() const { return finished_; }
+  std::optional<Problem> problem() const { return finished_ ? problem_ : std::nullopt; }  // once finished
+
+ private:
+  explicit LaunchJob(std::function<void(const StopTokens&)> work);
+
+  std::stop_source detach_, cancel_;
+  std::atomic<bool> finished_{false};
+  std::optional<Problem> problem_;  // written before finished_
+  std::jthread thread_;
+};
 
 }  // namespace mw::launch

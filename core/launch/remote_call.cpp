@@ -2,14 +2,13 @@
 #include "core/launch/remote_call.h"
 
 #include <signal.h>
-
 #include <condition_variable>
 #include <mutex>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/process.h"
-#include "core/base/quote.h"
+#include "core/base/text.h"
 #include "core/base/units.h"
 
 namespace mw::launch {
@@ -76,13 +75,40 @@ void read_frame(State& state, const Frame& frame, const OnFrame& on_frame) {
   if (frame.kind != "error" && frame.kind != "end") on_frame(frame);
 }
 
+constexpr std::string_view kMark = "@mw ";
+constexpr size_t kMostHead = 1 << 18, kMostBytes = 1 << 20;
+
+[[noreturn]] void broken(const std::string& message, std::string_view found) {
+  throw Error({.id = "LAUNCH-STREAM",
+               .message = message,
+               .found = valid_utf8(found.substr(0, 80)),
+               .expected = "frames of Meshwright's remote.py"},
+              Error::Kind::failed);
+}
+
+Json head_of(std::string_view line) try {
+  Json head = parse_json(line.substr(kMark.size()), "frame");
+  if (!head.is_object() || !head.contains("kind") || !head["kind"].is_string()) broken("a frame has no kind", line);
+  return head;
+} catch (const Error& error) {
+  if (error.problem().id == "LAUNCH-STREAM") throw;
+  broken("a frame cannot be read", line);
+}
+
+size_t size_of(const Json& head, std::string_view line) {
+  const auto size = head.find("size");
+  if (size == head.end()) return 0;
+  if (!size->is_number_unsigned() || size->get<std::uint64_t>() > kMostBytes) broken("a frame has no valid size", line);
+  return size->get<size_t>();
+}
+
 }  // namespace
 
 std::string duration_text(milliseconds time) {
   return to_text(Seconds(static_cast<double>(time.count()) / 1000));
 }
 
-CallResult call_remote(const Target& target, const std::filesystem::path& resources, const RemoteCall& what,
+CallResult call_remote(const LaunchTarget& target, const std::filesystem::path& resources, const RemoteCall& what,
                        const OnFrame& on_frame, const Timing& timing, std::stop_token stop) {
   std::string program = read_file(resources / "launch" / "remote.py", 1 << 20);
   program.insert(0, std::to_string(program.size()) + "\n");
@@ -167,7 +193,7 @@ CallResult retry_until_answered(const std::function<CallResult(const OnFrame& co
   }
 }
 
-Error unreachable(const Target& target, const CallResult& answer) {
+Error unreachable(const LaunchTarget& target, const CallResult& answer) {
   const bool ssh = target.where == Where::ssh;
   std::string by_hand = "ssh ";
   if (!target.ssh_config.empty()) by_hand += "-F " + shell_quoted(target.ssh_config.string()) + " ";
@@ -178,6 +204,35 @@ Error unreachable(const Target& target, const CallResult& answer) {
                 .found = answer.diagnostics,
                 .fix = ssh ? "run this command until it connects without a prompt: " + by_hand + target.host
                            : "run this command to find the cause: " + command_line(target, "true").back()});
+}
+
+void FrameReader::feed(std::string_view bytes, const OnFrame& on_frame) {
+  buffer_.append(bytes);
+  while (take(on_frame)) {
+  }
+}
+
+bool FrameReader::take(const OnFrame& on_frame) {
+  const size_t end = buffer_.find('\n');
+  if (end == std::string::npos) {
+    if (buffer_.size() <= kMostHead) return false;
+    if (has_frame_) broken("a line is too long", buffer_);
+    buffer_.clear();
+    return false;
+  }
+  const std::string line = buffer_.substr(0, end);
+  if (!line.starts_with(kMark)) {
+    if (has_frame_) broken("there is data between frames", line);
+    buffer_.erase(0, end + 1);
+    return true;
+  }
+  has_frame_ = true;
+  const Json head = head_of(line);
+  const size_t size = size_of(head, line);
+  if (buffer_.size() - end - 1 < size) return false;
+  on_frame({head["kind"].get<std::string>(), head, std::string_view(buffer_).substr(end + 1, size)});
+  buffer_.erase(0, end + 1 + size);
+  return true;
 }
 
 }  // namespace mw::launch

@@ -5,13 +5,33 @@
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/launch/frames.h"
+#include "core/base/json.h"
 #include "core/launch/target.h"
 
 namespace mw::launch {
+
+struct Frame {
+  std::string kind;
+  Json head;
+  std::string_view bytes;  // valid during the call
+};
+using OnFrame = std::function<void(const Frame&)>;
+
+// Parses the frames of resources/launch/remote.py: a line "@mw {json}", then "size" bytes. Skips the output of a login
+// before the first frame; throws LAUNCH-STREAM (failed) for other data after it. Use on one thread.
+class FrameReader {
+ public:
+  void feed(std::string_view bytes, const OnFrame& on_frame);
+
+ private:
+  bool take(const OnFrame& on_frame);  // consumes one frame, or one line before the first frame
+  std::string buffer_;
+  bool has_frame_ = false;
+};
 
 // Timeouts and retry intervals.
 struct Timing {
@@ -36,7 +56,7 @@ struct CallResult {
 
 // Calls `on_frame` for every frame except the last. Throws the errors of remote.py (bad input), LAUNCH-PYTHON if Python
 // is missing, and PROCESS if the connecting program is missing.
-CallResult call_remote(const Target& target, const std::filesystem::path& resources, const RemoteCall& what,
+CallResult call_remote(const LaunchTarget& target, const std::filesystem::path& resources, const RemoteCall& what,
                        const OnFrame& on_frame, const Timing& timing, std::stop_token stop);
 
 // Repeats `once` with increasing waits until it is answered or stopped; a received frame resets the waits. Calls
@@ -46,6 +66,6 @@ CallResult retry_until_answered(const std::function<CallResult(const OnFrame& co
                                 const Timing& timing, const OnWait& waiting, std::stop_token stop);
 
 // LAUNCH-REACH with the diagnostics of the call.
-Error unreachable(const Target& target, const CallResult& answer);
+Error unreachable(const LaunchTarget& target, const CallResult& answer);
 
 }  // namespace mw::launch

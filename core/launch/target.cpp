@@ -6,7 +6,6 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/quote.h"
 #include "core/base/text.h"
 
 namespace mw::launch {
@@ -35,8 +34,8 @@ bool all_of(std::string_view text, std::string_view allowed) {
 }
 
 // Restricts the host name, because ssh and programs in its configuration may interpret other characters.
-Target ssh_target(std::string_view text) {
-  Target t{.where = Where::ssh, .text = std::string(text)};
+LaunchTarget ssh_target(std::string_view text) {
+  LaunchTarget t{.where = Where::ssh, .text = std::string(text)};
   std::string_view rest = text.substr(text.find(':') + 1);
   if (const size_t colon = rest.rfind(':'); colon != std::string_view::npos && rest.find(':') == colon) {
     t.port = rest.substr(colon + 1);
@@ -55,7 +54,7 @@ Target ssh_target(std::string_view text) {
   return t;
 }
 
-Target hosts_target(std::string_view text) {
+LaunchTarget hosts_target(std::string_view text) {
   const fs::path file(text.substr(text.find(':') + 1));
   if (!is_file(file))
     refuse(text, "the file of hosts does not exist", "a file with one [USER@]HOST[:PORT] on each line");
@@ -63,14 +62,15 @@ Target hosts_target(std::string_view text) {
       .where = Where::local, .text = std::string(text), .launcher = Launcher::hosts, .hosts_file = fs::absolute(file)};
 }
 
-Target slurm_target(std::string_view text) {
-  Target target = text == "slurm" ? Target{.where = Where::local, .text = std::string(text)} : ssh_target(text);
+LaunchTarget slurm_target(std::string_view text) {
+  LaunchTarget target =
+      text == "slurm" ? LaunchTarget{.where = Where::local, .text = std::string(text)} : ssh_target(text);
   target.launcher = Launcher::slurm;
   return target;
 }
 
-Target skypilot_target(std::string_view text) {
-  Target target{.where = Where::local, .text = std::string(text), .launcher = Launcher::skypilot};
+LaunchTarget skypilot_target(std::string_view text) {
+  LaunchTarget target{.where = Where::local, .text = std::string(text), .launcher = Launcher::skypilot};
   if (text == "skypilot") return target;
   target.cluster = text.substr(text.find(':') + 1);
   if (target.cluster.empty() || target.cluster.front() == '-' || !all_of(target.cluster, "-._"))
@@ -78,8 +78,8 @@ Target skypilot_target(std::string_view text) {
   return target;
 }
 
-Target kubernetes_target(std::string_view text) {
-  Target target{.where = Where::local, .text = std::string(text), .launcher = Launcher::kubernetes};
+LaunchTarget kubernetes_target(std::string_view text) {
+  LaunchTarget target{.where = Where::local, .text = std::string(text), .launcher = Launcher::kubernetes};
   if (text == "kubernetes") return target;
   target.name_space = text.substr(text.find(':') + 1);
   const auto is_upper = [](unsigned char c) { return std::isupper(c) != 0; };
@@ -137,9 +137,9 @@ std::map<std::string, std::string> values_of(std::string_view text, std::string_
   return out;
 }
 
-Target from_template(std::string_view text, const TargetTemplate& t, std::string_view given) {
+LaunchTarget from_template(std::string_view text, const TargetTemplate& t, std::string_view given) {
   std::map<std::string, std::string> values = values_of(text, given);
-  Target target{.where = Where::command, .text = std::string(text)};
+  LaunchTarget target{.where = Where::command, .text = std::string(text)};
   const bool has_worker =
       std::any_of(t.fields.begin(), t.fields.end(), [](const auto& f) { return f.name == "worker"; });
   if (const auto workers = values.find("workers");
@@ -183,7 +183,7 @@ std::vector<TargetTemplate> load_templates(const fs::path& folder) {
   return out;
 }
 
-Target parse_target(std::string_view text, const fs::path& templates_folder) {
+LaunchTarget parse_target(std::string_view text, const fs::path& templates_folder) {
   if (text.find('\0') != std::string_view::npos || text.find('\n') != std::string_view::npos)
     refuse(escape_markdown(text), "the target has more than one line", kForms);
   if (text == "local") return {.where = Where::local, .text = "local"};
@@ -203,7 +203,7 @@ Target parse_target(std::string_view text, const fs::path& templates_folder) {
          "shipped templates: " + joined(templates, ", ", [](const auto& t) { return t.name; }));
 }
 
-std::string start_command(const Target& target) {
+std::string start_command(const LaunchTarget& target) {
   switch (target.launcher) {
     case Launcher::hosts: {
       if (target.workers > 0)
@@ -224,7 +224,7 @@ std::string start_command(const Target& target) {
   }
 }
 
-std::vector<std::string> command_line(const Target& target, const std::string& script) {
+std::vector<std::string> command_line(const LaunchTarget& target, const std::string& script) {
   // One word in single quotes, which every login shell accepts.
   const std::string word = "exec sh -c " + shell_quoted(script);
   if (target.where == Where::local) return {"sh", "-c", script};

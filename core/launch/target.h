@@ -16,7 +16,7 @@ enum class Where { local, ssh, command };
 // or sky.sh or jobset.sh from here.
 enum class Launcher { none, hosts, slurm, skypilot, kubernetes };
 
-struct Target {
+struct LaunchTarget {
   Where where = Where::local;
   std::string text;                    // as given by the user: "ssh:me@host:2222"
   std::string host{}, port{};          // for ssh
@@ -43,14 +43,14 @@ std::vector<TargetTemplate> load_templates(const std::filesystem::path& folder);
 // `text` is local, ssh:[USER@]HOST[:PORT], hosts:FILE, slurm or slurm:[USER@]HOST[:PORT] (its login node),
 // skypilot or skypilot:CLUSTER, kubernetes or kubernetes:NAMESPACE, NAME:field=value,... for a template, or a command
 // with {command}.
-Target parse_target(std::string_view text, const std::filesystem::path& templates_folder);
+LaunchTarget parse_target(std::string_view text, const std::filesystem::path& templates_folder);
 
 // The shell command that starts the recipe in its folder: ./launch.sh, or the target's launcher.
-std::string start_command(const Target& target);
+std::string start_command(const LaunchTarget& target);
 
 // Program and arguments that run `script`, one line of POSIX shell, on the target. Only templates and commands of the
 // user go through a local shell.
-std::vector<std::string> command_line(const Target& target, const std::string& script);
+std::vector<std::string> command_line(const LaunchTarget& target, const std::string& script);
 
 }  // namespace mw::launch
 

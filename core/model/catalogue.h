@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in models. Sources of the constants: catalogue.cpp. Thread-safe.
+// The built-in models of resources/models/catalogue.json, which names the sources of the constants. Thread-safe.
 #pragma once
 #include <string>
 #include <string_view>

@@ -8,7 +8,7 @@
 
 namespace mw::options {
 
-struct Price {
+struct PriceOptions {
   std::string region, price_class;
   double usd_per_chip_hour = 0;
   std::string date;  // of usd_per_chip_hour: "2026-11-27", "2026-11" or "2026"; empty: not dated

@@ -12,7 +12,7 @@
 namespace mw::options {
 
 enum class Arrival {
-  poisson,   // open loop, gamma intervals of shape `burstiness` (1: exponential), see serve/load/arrival_times.h
+  poisson,   // open loop, gamma intervals of shape `burstiness` (1: exponential), see serve/load/load.h
   constant,  // open loop, equal intervals
   burst,     // all at once
   closed,    // `concurrency` users, each of whom sends when the last request has finished

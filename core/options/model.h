@@ -17,7 +17,7 @@ struct Model {
   Init init{};
   const std::filesystem::path& tokenizer_path() const { return tokenizer.empty() ? path : tokenizer; }
 };
-struct Target {
+struct TargetOptions {
   std::string id;
   int threads = 0;        // 0: all cores
   double memory_gib = 0;  // of each device; 0: the machine's

@@ -16,9 +16,9 @@ enum class Schedule { cosine, linear, constant };
 enum class KeepBest { none, eval_loss, answers };
 // Activations that a layer under remat keeps in addition to its input, instead of recomputing them.
 enum class SavedActivation { attention, q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj };
-enum class Offload { none, host };             // where the activations that remat keeps are stored
-enum class Attention { materialised, fused };  // scores in memory, or in blocks on the chip
-enum class Elementwise { eager, fused };       // one kernel and buffer per operation, or fused by a compiler
+enum class Offload { none, host };                   // where the activations that remat keeps are stored
+enum class AttentionKernel { materialised, fused };  // scores in memory, or in blocks on the chip
+enum class Elementwise { eager, fused };             // one kernel and buffer per operation, or fused by a compiler
 
 struct LearningRateSchedule {
   Schedule schedule = Schedule::cosine;
@@ -53,7 +53,7 @@ struct Training {
   std::filesystem::path tensorboard;
   // For plans only.
   std::optional<model::Stack> stack;
-  std::optional<Attention> attention;
+  std::optional<AttentionKernel> attention;
   std::optional<model::DType> adapter_dtype, moment_dtype;
   model::DType products{};
   std::vector<SavedActivation> saved;
@@ -80,7 +80,7 @@ template <>
 inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::options::Offload>{"none", "host"};
 
 template <>
-inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::options::Attention>{"materialised", "fused"};
+inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::options::AttentionKernel>{"materialised", "fused"};
 
 template <>
 inline constexpr mw::EnumNames<2> mw::kEnumNames<mw::options::Elementwise>{"eager", "compiled"};

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/lint/rules/lora_modules.h"
 #include "core/mesh/layout/size_constraints.h"
@@ -50,8 +50,8 @@ std::int64_t trained_parameters(const options::Lora& lora, const plan::Request& 
 constexpr std::int64_t kRolloutBatch = 1;
 // The figures of a whole inference pass where `rollout`; else of a training step.
 enum class Figured { step, rollout };
-PlanFigures figures(const Experiment& experiment, const plan::PlanContext& context, Figured figured) {
-  PlanFigures out;
+VariantFigures figures(const Experiment& experiment, const plan::PlanContext& context, Figured figured) {
+  VariantFigures out;
   try {
     plan::Request request = plan::plan_request(experiment, context);
     if (figured == Figured::rollout)
@@ -91,7 +91,7 @@ class Writer {
         context_(context),
         gpu_mesh_(mesh_of(gpu_, context)),
         tpu_mesh_(mesh_of(tpu_, context)) {
-    const experiment::ExperimentConfig config = tpu_.valid_values();
+    const experiment::BoundExperiment config = tpu_.valid_values();
     config_ = formats::model_config(config.model);
     targets_ = experiment::lora_targets(config.lora);
     diagnosis_ = plan::diagnostics(tpu_, context);
@@ -327,7 +327,7 @@ constexpr std::int64_t kMostRows = 65536;  // of train.batch and train.accumulat
 struct Shape {
   mesh::Mesh mesh;
   std::int64_t batch = 1;
-  PlanFigures figures;
+  VariantFigures figures;
 };
 
 // Better: fits, then the shorter step.
@@ -359,7 +359,7 @@ PortedToTpu ported_to_tpu(const PortedRecipe& recipe, const std::string& tpu, co
   next.set_value("train.stack", "tunix");
   next.set_value("train.loss_chunk", 0);  // Tunix computes all logits of a micro-batch
   next.erase("train.attention");
-  const experiment::ExperimentConfig config = next.config();
+  const experiment::BoundExperiment config = next.config();
   if (recipe.adapters) {
     const model::TensorInventory inventory(formats::model_config(config.model));
     next.set_value("lora.module_path",

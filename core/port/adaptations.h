@@ -2,7 +2,6 @@
 // The six changes of code that bring a GPU recipe of TRL and PEFT to JAX with Tunix and Qwix: mesh, names of LoRA
 // modules, sharding, rematerialization, data pipeline, merging. Thread-safe.
 #pragma once
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,19 +12,19 @@
 namespace mw::port {
 
 // The planner's figures of a variant of the experiment; all are predictions.
-struct PlanFigures {
+struct VariantFigures {
   std::optional<std::string> error{};  // why there are none
   bool fits = false;
   Bytes peak, capacity;           // of a device
   double seconds = 0;             // of an optimizer step; of a rollout where the effect is on inference
   double usd_per_1000_steps = 0;  // 0: the target has no price
   std::int64_t trained = 0;       // parameters
-  bool operator==(const PlanFigures&) const = default;
+  bool operator==(const VariantFigures&) const = default;
 };
 struct AdaptationEffect {
   std::string target;                     // id
   std::string before_label, after_label;  // what the two plans differ in
-  PlanFigures before, after;
+  VariantFigures before, after;
 };
 
 enum class RuleOutcome { passed, found, unchecked };

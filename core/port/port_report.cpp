@@ -18,7 +18,7 @@ Json place_json(const ConfigSetting& s) {
   return place;
 }
 
-Json figures_json(const PlanFigures& f) {
+Json figures_json(const VariantFigures& f) {
   if (f.error) return {{"error", *f.error}};
   Json out{{"fits", f.fits},
            {"peak_bytes", f.peak.value},
@@ -105,7 +105,7 @@ std::string setting_name(const ConfigSetting& s) {
   return s.section.empty() ? s.name : s.section + (s.name.starts_with('#') ? " " : ".") + s.name;
 }
 
-std::string figures_text(const PlanFigures& f) {
+std::string figures_text(const VariantFigures& f) {
   if (f.error) return "no plan: " + *f.error;
   std::string out = to_text(f.peak) + " of " + to_text(f.capacity) + (f.fits ? "" : " (does not fit)") + ", " +
                     to_text(Seconds(f.seconds));

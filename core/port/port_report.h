@@ -21,7 +21,7 @@ struct PortReport {
 PortReport port_recipe(const PortRequest& request, const plan::PlanContext& context);
 
 std::string setting_name(const formats::ConfigSetting& setting);  // "SFTConfig.learning_rate"
-std::string figures_text(const PlanFigures& figures);  // "41.2 of 79.6 GiB, 3.4 s, $18.20 per 1,000 steps, fits"
+std::string figures_text(const VariantFigures& figures);  // "41.2 of 79.6 GiB, 3.4 s, $18.20 per 1,000 steps, fits"
 
 std::string report_text(const PortReport& report);
 Json report_json(const PortReport& report);

@@ -10,7 +10,7 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/experiment/parameters.h"
-#include "core/port/settings_map.h"
+#include "core/port/trl_settings.h"
 
 namespace mw::port {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/recipes/recipe.h"
+#include "core/base/file_system.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -7,33 +8,17 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/file_system.h"
 #include "core/base/files.h"
-#include "core/base/quote.h"
 #include "core/base/text.h"
-#include "core/formats/safetensors/pread_file.h"
-#include "core/recipes/serving.h"
+#include "core/formats/safetensors/safetensors.h"
 #include "core/recipes/settings.h"
 
 namespace mw::recipes {
 namespace fs = std::filesystem;
-namespace {
+using model::Stack;
+using model::to_string;
 
-struct RecipeKind {
-  Kind kind;
-  std::string_view name, text;
-  bool trains;
-};
-constexpr std::array<RecipeKind, 5> kRecipeKinds{{
-    {Kind::tunix, "tunix", "LoRA on JAX with Tunix and Qwix, on TPU", true},
-    {Kind::torchax, "torchax", "LoRA with transformers and PEFT on JAX (TorchAX), on TPU", true},
-    {Kind::trl_fsdp, "trl-fsdp", "LoRA on PyTorch with TRL, PEFT and FSDP2, on GPUs", true},
-    {Kind::vllm_tpu, "vllm-tpu", "vLLM on TPU, and its latency sweep", false},
-    {Kind::vllm_gpu, "vllm-gpu", "vLLM on GPUs, and its latency sweep", false},
-}};
-const RecipeKind& row_of(Kind kind) {
-  return *std::find_if(kRecipeKinds.begin(), kRecipeKinds.end(), [&](const RecipeKind& r) { return r.kind == kind; });
-}
+namespace {
 
 // Every file of a template folder, by name.
 void add_templates(const fs::path& folder, std::vector<File>& files) {
@@ -182,23 +167,30 @@ void replace_recipe(const fs::path& staged, const fs::path& folder, const Writte
 
 }  // namespace
 
-std::string_view to_string(Kind kind) {
-  return row_of(kind).name;
-}
-std::string_view description(Kind kind) {
-  return row_of(kind).text;
-}
-bool is_training(Kind kind) {
-  return row_of(kind).trains;
+std::string_view description(Stack recipe) {
+  switch (recipe) {
+    case Stack::tunix:
+      return "LoRA on JAX with Tunix and Qwix, on TPU";
+    case Stack::torchax:
+      return "LoRA with transformers and PEFT on JAX (TorchAX), on TPU";
+    case Stack::trl_fsdp:
+      return "LoRA on PyTorch with TRL, PEFT and FSDP2, on GPUs";
+    case Stack::vllm_tpu:
+      return "vLLM on TPU, and its latency sweep";
+    case Stack::vllm_gpu:
+      return "vLLM on GPUs, and its latency sweep";
+    default:
+      return {};
+  }
 }
 
-Kind parse_recipe_kind(std::string_view name) {
-  for (const RecipeKind& r : kRecipeKinds)
-    if (r.name == name) return r.kind;
+Stack parse_recipe(std::string_view name) {
+  for (const Stack recipe : kRecipes)
+    if (to_string(recipe) == name) return recipe;
   throw Error({.id = "RECIPE",
                .message = "unknown recipe",
                .found = std::string(name),
-               .expected = joined(kRecipeKinds, ", ", [](const RecipeKind& r) { return r.name; })});
+               .expected = joined(kRecipes, ", ", [](Stack recipe) { return to_string(recipe); })});
 }
 
 std::string hub_name(std::string_view id) {
@@ -211,7 +203,7 @@ std::string hub_name(std::string_view id) {
   return "google/gemma-" + std::string(generation) + "-" + size + "-it";
 }
 
-std::vector<std::string> pinned_packages(Kind kind, const fs::path& templates) {
+std::vector<std::string> pinned_packages(Stack kind, const fs::path& templates) {
   std::vector<std::string> out;
   const std::string content = read_file(templates / to_string(kind) / "requirements.txt");
   for (std::string_view text = content; !text.empty();) {
@@ -233,11 +225,11 @@ std::vector<File> recipe_files(const RecipeInput& input, const fs::path& templat
   const Json settings = settings_json(input);
   std::vector<File> files;
   add_templates(templates / to_string(input.kind), files);
-  add_templates(templates / (is_training(input.kind) ? "common" : "serving"), files);
-  if (input.kind == Kind::torchax || input.kind == Kind::trl_fsdp) add_templates(templates / "hf", files);
+  add_templates(templates / (model::serves(input.kind) ? "serving" : "common"), files);
+  if (input.kind == Stack::torchax || input.kind == Stack::trl_fsdp) add_templates(templates / "hf", files);
   for (File& file : files)
     if (file.path == "README.md") file.content = readme(input, settings, file.content);
-  if (!is_training(input.kind)) add_serving(input, settings, files);
+  if (model::serves(input.kind)) add_serving(input, settings, files);
   const auto dump = [](const Json& j) { return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; };
   files.push_back({"settings.json", dump(settings), false});
   files.push_back({"experiment.json", dump(input.experiment), false});
@@ -257,17 +249,17 @@ std::vector<std::string> write_recipe(const RecipeInput& input, const fs::path& 
     if (file.executable) make_executable(staged.path() / file.path);
     paths.push_back(file.path);
   }
-  if (is_training(input.kind) && input.rows) {
+  if (!model::serves(input.kind) && input.rows) {
     write_rows(staged.path() / "data" / "rows.safetensors", *input.rows);
     write_file_atomically(staged.path() / "data" / "answers.json",
                           answers_json(*input.rows).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
     paths.insert(paths.end(), {"data/rows.safetensors", "data/answers.json"});
   }
-  if (is_training(input.kind) && !input.tokenizer.empty()) {
+  if (!model::serves(input.kind) && !input.tokenizer.empty()) {
     const auto copied = copy_tokenizer(input.tokenizer, staged.path());
     paths.insert(paths.end(), copied.begin(), copied.end());
   }
-  if (is_training(input.kind) && !input.adapter.empty()) {
+  if (!model::serves(input.kind) && !input.adapter.empty()) {
     copy_adapter(input.adapter, staged.path() / "adapter");
     paths.insert(paths.end(), {"adapter/adapter_config.json", "adapter/adapter_model.safetensors"});
   }

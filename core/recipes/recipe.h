@@ -13,20 +13,20 @@
 #include "core/experiment/hub_dataset.h"
 #include "core/mesh/layout/mesh.h"
 #include "core/model/inventory.h"
+#include "core/model/types.h"
 #include "core/recipes/row_plan.h"
 
 namespace mw::recipes {
 
-enum class Kind { tunix, torchax, trl_fsdp, vllm_tpu, vllm_gpu };
-inline constexpr std::array<Kind, 5> kKinds{Kind::tunix, Kind::torchax, Kind::trl_fsdp, Kind::vllm_tpu, Kind::vllm_gpu};
-std::string_view to_string(Kind kind);          // name for --recipe
-Kind parse_recipe_kind(std::string_view name);  // throws RECIPE listing the kinds
-std::string_view description(Kind kind);        // one line for display
-bool is_training(Kind kind);
+// The software that has recipes: for training, then for serving.
+inline constexpr std::array kRecipes{model::Stack::tunix, model::Stack::torchax, model::Stack::trl_fsdp,
+                                     model::Stack::vllm_tpu, model::Stack::vllm_gpu};
+model::Stack parse_recipe(std::string_view name);   // throws RECIPE listing the names
+std::string_view description(model::Stack recipe);  // one line for display
 
 // The experiment from which a recipe is made.
 struct RecipeInput {
-  Kind kind = Kind::tunix;
+  model::Stack kind = model::Stack::tunix;
   std::string name;
   model::Config model;
   std::string model_id{};              // catalogue id, or empty
@@ -56,7 +56,7 @@ struct File {
 std::vector<File> recipe_files(const RecipeInput& input, const std::filesystem::path& templates);
 
 // The pinned packages of a kind's requirements.txt: "google-tunix==0.1.7".
-std::vector<std::string> pinned_packages(Kind kind, const std::filesystem::path& templates);
+std::vector<std::string> pinned_packages(model::Stack kind, const std::filesystem::path& templates);
 
 // Name of the instruction-tuned model on Hugging Face: "google/gemma-3-1b-it"; empty unless it is Gemma.
 std::string hub_name(std::string_view catalogue_id);

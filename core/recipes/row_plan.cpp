@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/data/dataset/pack.h"
+#include "core/data/dataset/batches.h"
 #include "core/formats/safetensors/safetensors.h"
 
 namespace mw::recipes {
@@ -60,7 +60,7 @@ struct StreamedTensor {
 
 // A tensor of one dimension; fill(stream) adds its values.
 template <class T, class Fill>
-StreamedTensor tensor(const char* name, formats::DType type, std::int64_t values, Fill fill) {
+StreamedTensor tensor(const char* name, formats::TensorDType type, std::int64_t values, Fill fill) {
   return {{name, type, {values}}, [fill](const formats::ByteSink& sink) {
             ValueStream<T> stream(sink);
             fill(stream);
@@ -115,27 +115,27 @@ void write_rows(const std::filesystem::path& file, const RowPlan& plan) {
   std::int64_t tokens = 0, row_examples = 0;
   for_each_size(plan, [&](const data::ExampleSize& size) { tokens += size.tokens; });
   for_each_row(plan, [&](std::span<const int> row) { row_examples += std::ssize(row); });
-  using formats::DType;
+  using formats::TensorDType;
   const std::vector<StreamedTensor> tensors{
       tensor<std::int32_t>(
-          "ids", DType::i32, tokens,
+          "ids", TensorDType::i32, tokens,
           [&](auto& out) { for_each_example(plan, [&](const auto& ids, const auto&) { out.add(std::span(ids)); }); }),
-      tensor<std::int32_t>("row_examples", DType::i32, row_examples,
+      tensor<std::int32_t>("row_examples", TensorDType::i32, row_examples,
                            [&](auto& out) { for_each_row(plan, [&](std::span<const int> row) { out.add(row); }); }),
       tensor<std::uint8_t>(
-          "loss", DType::u8, tokens,
+          "loss", TensorDType::u8, tokens,
           [&](auto& out) { for_each_example(plan, [&](const auto&, const auto& loss) { out.add(std::span(loss)); }); }),
-      tensor<std::int32_t>("held_out", DType::i32, held_out,
+      tensor<std::int32_t>("held_out", TensorDType::i32, held_out,
                            [&](auto& out) {
                              for (std::int64_t i = 0; i < held_out; ++i) out.add(static_cast<std::int32_t>(train + i));
                            }),
-      tensor<std::int64_t>("row_starts", DType::i64, plan.rows + 1,
+      tensor<std::int64_t>("row_starts", TensorDType::i64, plan.rows + 1,
                            [&](auto& out) {
                              std::int64_t at = 0;
                              out.add(at);
                              for_each_row(plan, [&](std::span<const int> row) { out.add(at += std::ssize(row)); });
                            }),
-      tensor<std::int64_t>("example_starts", DType::i64, train + held_out + 1, [&](auto& out) {
+      tensor<std::int64_t>("example_starts", TensorDType::i64, train + held_out + 1, [&](auto& out) {
         std::int64_t at = 0;
         out.add(at);
         for_each_size(plan, [&](const data::ExampleSize& size) { out.add(at += size.tokens); });

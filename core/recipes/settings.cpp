@@ -5,10 +5,11 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/experiment/parameters.h"
 #include "core/lint/rules/lora_modules.h"
-#include "core/mesh/layout/unused_axes.h"
+#include "core/mesh/layout/sharding_options.h"
 #include "core/recipes/tunix_model.h"
 
 namespace mw::recipes {
@@ -24,7 +25,7 @@ TrainingMesh mesh_of(const RecipeInput& s, const std::vector<mesh::MeshAxis>& ax
   TrainingMesh m;
   for (const mesh::MeshAxis& a : axes) {
     int* size = a.name == "fsdp" ? &m.fsdp : a.name == "tp" ? &m.tp : a.name == "data" ? &m.data : nullptr;
-    if (s.kind == Kind::vllm_gpu && s.model.experts > 0 && a.name == mesh::kExpertAxis) size = &m.ep;
+    if (s.kind == model::Stack::vllm_gpu && s.model.experts > 0 && a.name == mesh::kExpertAxis) size = &m.ep;
     if (!size)
       throw Error(
           {.id = "RECIPE",
@@ -41,14 +42,15 @@ TrainingMesh mesh_of(const RecipeInput& s, const std::vector<mesh::MeshAxis>& ax
 // Axes that are not given have the size 1.
 Json mesh_json(const RecipeInput& s, const std::vector<mesh::MeshAxis>& axes) {
   const TrainingMesh m = mesh_of(s, axes);
-  if (s.kind == Kind::tunix || s.kind == Kind::torchax) return {{"fsdp", m.fsdp * m.data}, {"tp", m.tp}};
-  if (s.kind == Kind::trl_fsdp) return {{"fsdp", m.devices()}, {"tp", 1}};
+  if (s.kind == model::Stack::tunix || s.kind == model::Stack::torchax)
+    return {{"fsdp", m.fsdp * m.data}, {"tp", m.tp}};
+  if (s.kind == model::Stack::trl_fsdp) return {{"fsdp", m.devices()}, {"tp", 1}};
   if (m.ep > 1) return {{"fsdp", 1}, {"tp", m.devices()}, {"ep", m.ep}};
   return {{"fsdp", 1}, {"tp", m.devices()}};
 }
 
-lint::ModuleNaming naming_of(Kind kind) {
-  return kind == Kind::tunix ? lint::ModuleNaming::qwix : lint::ModuleNaming::peft;
+lint::ModuleNaming naming_of(model::Stack kind) {
+  return kind == model::Stack::tunix ? lint::ModuleNaming::qwix : lint::ModuleNaming::peft;
 }
 
 Json lora_json(const RecipeInput& s, const model::TensorInventory& inventory) {
@@ -56,13 +58,13 @@ Json lora_json(const RecipeInput& s, const model::TensorInventory& inventory) {
   const int rank = l.at("rank").get<int>();
   const double alpha = l.at("alpha").get<double>();
   const bool rslora = l.at("rslora").get<bool>();
-  if (s.kind == Kind::tunix && (!l.at("rank_pattern").empty() || !l.at("alpha_pattern").empty()))
+  if (s.kind == model::Stack::tunix && (!l.at("rank_pattern").empty() || !l.at("alpha_pattern").empty()))
     throw Error({.id = "RECIPE",
                  .message = "this recipe does not support ranks and alphas per module",
                  .place = l.at("rank_pattern").empty() ? "lora.alpha_pattern" : "lora.rank_pattern",
                  .expected = "none",
                  .fix = "remove the pattern, or export trl-fsdp"});
-  const bool peft = s.kind == Kind::trl_fsdp;
+  const bool peft = s.kind == model::Stack::trl_fsdp;
   if (l.at("dora").get<bool>() && !peft)
     throw Error({.id = "RECIPE",
                  .message = "this recipe does not compute DoRA",
@@ -101,11 +103,11 @@ Json model_json(const RecipeInput& s, const model::TensorInventory& inventory) {
          {"prefix", s.model.hf_prefix},
          {"vocab", s.model.vocab},
          {"max_positions", s.model.max_positions}};
-  if (s.kind == Kind::tunix) {
+  if (s.kind == model::Stack::tunix) {
     m["tunix"] = tunix_model(s.model);
     m["tensors"] = tunix_tensors(s.model, inventory);
   }
-  if (s.kind == Kind::trl_fsdp)
+  if (s.kind == model::Stack::trl_fsdp)
     m["layer_class"] = s.model.family == model::Family::gemma2   ? "Gemma2DecoderLayer"
                        : s.model.family == model::Family::gemma3 ? "Gemma3DecoderLayer"
                                                                  : "Gemma4TextDecoderLayer";
@@ -122,10 +124,10 @@ bool shares_a(const RecipeInput& s) {
 }
 
 void training_differences(const RecipeInput& s, const TrainingMesh& m, std::vector<std::string>& out) {
-  if (m.data > 1 && s.kind != Kind::trl_fsdp)
+  if (m.data > 1 && s.kind != model::Stack::trl_fsdp)
     out.push_back("The axis data (" + std::to_string(m.data) +
                   ") is a part of fsdp here: weights are sharded over it as well; the result is the same.");
-  if (s.kind == Kind::tunix) {
+  if (s.kind == model::Stack::tunix) {
     if (shares_a(s))
       out.push_back(
           "Qwix has one A for K and V (for Q, K and V in Gemma 2 and 3 if heads equal KV heads); the engine has one "
@@ -137,7 +139,7 @@ void training_differences(const RecipeInput& s, const TrainingMesh& m, std::vect
           "google-tunix 0.1.7 routes experts on the normalized residual stream, transformers and the engine on the "
           "residual stream: its outputs for this model are wrong. Use trl-fsdp, or a Tunix with commit e31e280e.");
   }
-  if (s.kind == Kind::trl_fsdp && m.tp > 1)
+  if (s.kind == model::Stack::trl_fsdp && m.tp > 1)
     out.push_back("All " + std::to_string(m.devices()) +
                   " devices form one fsdp axis: this recipe does not use tensor parallelism.");
   if (s.values.at("lora").at("dropout").get<double>() > 0)
@@ -149,23 +151,17 @@ void training_differences(const RecipeInput& s, const TrainingMesh& m, std::vect
   if (train.at("keep_best") != "none")
     out.push_back("The newest checkpoints are kept, not the best one (train.keep_best).");
   if (train.at("patience") > 0) out.push_back("All steps are made: the script does not stop early (train.patience).");
-  if (s.kind == Kind::torchax && s.values.at("train").at("remat") != "none")
+  if (s.kind == model::Stack::torchax && s.values.at("train").at("remat") != "none")
     out.push_back("Rematerialization applies jax.checkpoint to the whole step if train.remat is not none.");
 }
 
-model::Stack stack_of(Kind kind) {
-  return kind == Kind::tunix     ? model::Stack::tunix
-         : kind == Kind::torchax ? model::Stack::torchax
-                                 : model::Stack::trl_fsdp;
-}
-
 // Keys of settings.json that no script of the recipe reads, and why. Tests hold the list to the scripts.
-Json unread_json(Kind kind) {
+Json unread_json(model::Stack kind) {
   Json out{{"made_by", "the version that wrote the folder"},
            {"not_read", "this list"},
            {"lora.targets", "lora.module_path and lora.modules are derived from it"},
            {"train.method", "always lora"}};
-  if (kind == Kind::tunix) {
+  if (kind == model::Stack::tunix) {
     out["model.hub"] = "Tunix loads the folder given by --model";
     out["model.vocab"] = "contained in model.tunix.config";
   } else {
@@ -175,14 +171,37 @@ Json unread_json(Kind kind) {
   for (const char* key : {"data.path", "data.eval_path"})
     out[key] = "applied already: data/rows.safetensors has the resulting rows";
   for (const experiment::Parameter& p : experiment::parameters())
-    if (p.columns.recipes.of(stack_of(kind)) != experiment::RecipeEffect::applied)
+    if (p.columns.recipes.of(kind) != experiment::RecipeEffect::applied)
       out[p.key] = std::string(p.columns.recipes.reason);
   return out;
 }
 
+std::string words(const Json& list) {
+  return joined(list, " ", [](const Json& v) { return v.is_string() ? v.get<std::string>() : v.dump(); });
+}
+
+// vLLM's flags for what the experiment says, as words.
+std::vector<std::string> serve_flags(const RecipeInput& s, const Json& serve, const Json& mesh) {
+  std::vector<std::string> flags{"--tensor-parallel-size",   mesh.at("tp").dump(),
+                                 "--max-model-len",          serve.at("max_model_len").dump(),
+                                 "--max-num-seqs",           serve.at("max_num_seqs").dump(),
+                                 "--max-num-batched-tokens", serve.at("max_num_batched_tokens").dump(),
+                                 "--gpu-memory-utilization", number_text(serve.at("memory_utilisation").get<double>())};
+  if (mesh.contains("ep"))  // vLLM shares the experts over both sizes and splits the requests over the second
+    flags.insert(flags.end(), {"--data-parallel-size", mesh.at("ep").dump(), "--enable-expert-parallel"});
+  const std::string kv = serve.at("kv_dtype");
+  flags.insert(flags.end(), {"--kv-cache-dtype", kv == "fp8" ? "fp8" : "auto"});
+  if (serve.value("weight_dtype", "auto") == "fp8") flags.insert(flags.end(), {"--quantization", "fp8"});
+  flags.push_back(serve.value("prefix_cache", true) ? "--enable-prefix-caching" : "--no-enable-prefix-caching");
+  if (s.kind == model::Stack::vllm_gpu)
+    flags.push_back(serve.value("chunked_prefill", true) ? "--enable-chunked-prefill" : "--no-enable-chunked-prefill");
+  if (!serve.value("sliding_window_kv", true)) flags.push_back("--disable-hybrid-kv-cache-manager");
+  return flags;
+}
+
 }  // namespace
 
-std::string module_expression(Kind kind, const std::string& given, const model::TensorInventory& inventory,
+std::string module_expression(model::Stack kind, const std::string& given, const model::TensorInventory& inventory,
                               const std::vector<model::Role>& targets) {
   const lint::ModuleNaming own = naming_of(kind);
   const lint::ModuleNaming other =
@@ -201,12 +220,12 @@ Json settings_json(const RecipeInput& s) {
          {"name", s.name.empty() ? s.model.id : s.name},
          {"model", model_json(s, inventory)},
          {"mesh", mesh_json(s, s.mesh.axes)}};
-  if (!is_training(s.kind)) {
+  if (model::serves(s.kind)) {
     j["serve"] = s.values.at("serve");
     j["sweep"] = s.values.at("sweep");
     return j;
   }
-  if (s.kind != Kind::trl_fsdp) j["slices"] = mesh_json(s, s.slices);
+  if (s.kind != model::Stack::trl_fsdp) j["slices"] = mesh_json(s, s.slices);
   j["lora"] = lora_json(s, inventory);
   j["data"] = s.values.at("data");
   j["data"]["pad_id"] = s.rows ? s.rows->pad_id : 0;
@@ -220,8 +239,30 @@ Json settings_json(const RecipeInput& s) {
 
 std::vector<std::string> differences(const RecipeInput& s) {
   std::vector<std::string> out;
-  if (is_training(s.kind)) training_differences(s, mesh_of(s, s.mesh.axes), out);
+  if (!model::serves(s.kind)) training_differences(s, mesh_of(s, s.mesh.axes), out);
   return out;
+}
+
+void add_serving(const RecipeInput& s, const Json& settings, std::vector<File>& files) {
+  const Json &serve = settings.at("serve"), &sweep = settings.at("sweep");
+  std::string text = "# What serve.sh and bench.sh read; every value is one quoted word or a list of them.\n";
+  const auto set = [&](const char* name, const std::string& value) {
+    text += std::string(name) + "=" + shell_quoted(value) + "\n";
+  };
+  set("MODEL_NAME", settings.at("model").at("name"));
+  set("MODEL_HUB", settings.at("model").at("hub"));
+  set("MODEL_FOLDER", settings.at("model").at("path"));
+  text += "SERVE_FLAGS=(";
+  for (const std::string& flag : serve_flags(s, serve, settings.at("mesh"))) text += " " + shell_quoted(flag);
+  text += " )\n";
+  set("REQUEST_RATES", words(sweep.at("request_rates")));
+  set("INPUT_LENS", words(sweep.at("input_lens")));
+  set("OUTPUT_LEN", sweep.at("output_len").dump());
+  set("NUM_PROMPTS", sweep.at("num_prompts").dump());
+  set("NUM_PROMPTS_AT", words(sweep.at("num_prompts_at")));
+  set("CONCURRENCY", sweep.at("concurrency").dump());
+  set("SEED", sweep.at("seed").dump());
+  files.push_back({"settings.sh", std::move(text), false});
 }
 
 }  // namespace mw::recipes

@@ -8,7 +8,7 @@
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/compare/audited_training.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/experiment/parameters.h"
 #include "core/formats/results/bench_import.h"
 #include "core/plan/experiment/experiment_plan.h"
@@ -59,8 +59,8 @@ HtmlTable results_table(const compare::Comparison& comparison, const std::vector
 }
 
 // The predicted memory that a run recorded, beside what it measured.
-std::vector<Figure> predicted_figures(const ReportItem& item) {
-  std::vector<Figure> figures = item.predicted;
+std::vector<ReportFigure> predicted_figures(const ReportItem& item) {
+  std::vector<ReportFigure> figures = item.predicted;
   if (item.run.training && figures.empty())
     if (const std::optional<Ledger> ledger = item.run.training->predicted())
       figures.push_back({"Peak memory of the fullest device", to_text(ledger->total())});
@@ -71,7 +71,8 @@ std::string predicted_section(const std::vector<ReportItem>& items, const std::v
   std::string out;
   for (size_t c = 0; c < items.size(); ++c) {
     HtmlTable table{.head = {"Predicted", "Value"}, .rows = {}};
-    for (const Figure& figure : predicted_figures(items[c])) table.rows.push_back({{figure.label}, {figure.text}});
+    for (const ReportFigure& figure : predicted_figures(items[c]))
+      table.rows.push_back({{figure.label}, {figure.text}});
     if (table.rows.empty()) continue;
     out += (items.size() > 1 ? html_heading(3, names[c]) : "") + html_table(table);
   }
@@ -281,7 +282,7 @@ ReportItem report_item(const store::Store& store, const store::RunId& run, const
 ReportItem report_item(const experiment::Experiment& experiment, const plan::PlanContext& context,
                        const std::stop_token& stop) {
   ReportItem item{.run = {.name = experiment.valid_values().name,
-                          .provenance = formats::Provenance::predicted,
+                          .provenance = formats::ResultProvenance::predicted,
                           .experiment = experiment,
                           .training = views::RunView()}};
   if (item.run.name.empty()) item.run.name = "experiment";

@@ -13,15 +13,15 @@
 
 namespace mw::report {
 
-struct Figure {
+struct ReportFigure {
   std::string label, text;  // with its unit
 };
 // A column of a report: a run, a set of results, or the plan of an experiment.
 struct ReportItem {
   compare::ComparedRun run;
-  std::optional<store::RunRow> row{};  // of a run of the store
-  std::vector<Figure> predicted{};     // of a plan
-  std::vector<Problem> problems{};     // of an experiment
+  std::optional<store::RunRow> row{};     // of a run of the store
+  std::vector<ReportFigure> predicted{};  // of a plan
+  std::vector<Problem> problems{};        // of an experiment
 };
 
 // Throws RUN-UNKNOWN.

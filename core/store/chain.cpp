@@ -9,7 +9,7 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/store/store_rows.h"
 
 namespace mw::store {
@@ -33,7 +33,7 @@ Sha256Digest first_link(std::int64_t run, std::string_view experiment, std::stri
 }
 
 // Returns false if the column has no link.
-bool read_link(const Statement& row, int column, Sha256Digest& link) {
+bool read_link(const SqlStatement& row, int column, Sha256Digest& link) {
   const std::string_view bytes = row.text(column);
   if (bytes.size() != link.size()) return false;
   std::copy(bytes.begin(), bytes.end(), link.begin());
@@ -88,8 +88,8 @@ class Verifier {
       report_.reason = "an earlier version of Meshwright recorded this run, without hashes";
       return std::nullopt;
     }
-    Statement s(db_,
-                "SELECT experiment, experiment_folder, (SELECT first FROM chains WHERE run=id) FROM runs WHERE id=?");
+    SqlStatement s(
+        db_, "SELECT experiment, experiment_folder, (SELECT first FROM chains WHERE run=id) FROM runs WHERE id=?");
     s.bind(run_);
     Sha256Digest first{};
     if (!s.step() || !read_link(s, 2, first) || first != first_link(run_, s.text(0), s.text(1)))
@@ -100,7 +100,8 @@ class Verifier {
 
   void verify_events(const ChainEnd& end, const std::stop_token& stop) {
     find_kept_steps();
-    Statement s(db_, "SELECT sequence, kind, step, name, value, json, link FROM events WHERE run=? ORDER BY sequence");
+    SqlStatement s(db_,
+                   "SELECT sequence, kind, step, name, value, json, link FROM events WHERE run=? ORDER BY sequence");
     s.bind(run_);
     const std::int64_t present = count_events();
     while (report_.events < end.events && s.step()) {
@@ -141,7 +142,7 @@ class Verifier {
   }
 
   std::int64_t count_events() {
-    Statement s(db_, "SELECT count(*) FROM events WHERE run=?");
+    SqlStatement s(db_, "SELECT count(*) FROM events WHERE run=?");
     s.bind(run_);
     return s.step() ? s.integer(0) : 0;
   }
@@ -149,7 +150,7 @@ class Verifier {
   // The newest checkpoints have to exist; earlier ones may have been removed.
   void find_kept_steps() {
     std::set<std::int64_t> steps = steps_in(folder_);
-    Statement s(db_, "SELECT step FROM events WHERE run=? AND kind='checkpoint'");
+    SqlStatement s(db_, "SELECT step FROM events WHERE run=? AND kind='checkpoint'");
     s.bind(run_);
     while (s.step()) steps.insert(s.integer(0));
     for (auto at = steps.rbegin(); at != steps.rend() && must_exist_.size() < kept_; ++at) must_exist_.insert(*at);
@@ -212,7 +213,7 @@ void prepare_chain(Database& db) {
 
 void begin_chain(Database& db, std::int64_t run, std::string_view experiment, std::string_view experiment_folder) {
   const Sha256Digest first = first_link(run, experiment, experiment_folder);
-  Statement(db, "INSERT INTO chains(run, first, events, last) VALUES(?,?,0,?)")
+  SqlStatement(db, "INSERT INTO chains(run, first, events, last) VALUES(?,?,0,?)")
       .bind(run)
       .bind_blob(view_of(first))
       .bind_blob(view_of(first))
@@ -220,7 +221,7 @@ void begin_chain(Database& db, std::int64_t run, std::string_view experiment, st
 }
 
 std::optional<ChainEnd> chain_end(Database& db, std::int64_t run) {
-  Statement s(db, "SELECT events, last FROM chains WHERE run=?");
+  SqlStatement s(db, "SELECT events, last FROM chains WHERE run=?");
   s.bind(run);
   ChainEnd end;
   if (!s.step()) return std::nullopt;
@@ -230,7 +231,7 @@ std::optional<ChainEnd> chain_end(Database& db, std::int64_t run) {
 }
 
 void write_chain_end(Database& db, std::int64_t run, const ChainEnd& end) {
-  Statement(db, "UPDATE chains SET events=?, last=? WHERE run=?")
+  SqlStatement(db, "UPDATE chains SET events=?, last=? WHERE run=?")
       .bind(end.events)
       .bind_blob(view_of(end.link))
       .bind(run)
@@ -238,9 +239,9 @@ void write_chain_end(Database& db, std::int64_t run, const ChainEnd& end) {
 }
 
 void rewind_chain(Database& db, std::int64_t run) {
-  Statement(db,
-            "UPDATE chains SET events=(SELECT count(*) FROM events WHERE run=?1), last=coalesce((SELECT link FROM "
-            "events WHERE run=?1 ORDER BY sequence DESC LIMIT 1), first) WHERE run=?1")
+  SqlStatement(db,
+               "UPDATE chains SET events=(SELECT count(*) FROM events WHERE run=?1), last=coalesce((SELECT link FROM "
+               "events WHERE run=?1 ORDER BY sequence DESC LIMIT 1), first) WHERE run=?1")
       .bind(run)
       .run();
 }

@@ -8,8 +8,8 @@
 #include <stop_token>
 
 #include "core/base/sha256.h"
+#include "core/store/store.h"
 #include "core/store/store_sqlite.h"
-#include "core/store/store_summary.h"
 
 namespace mw::store {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/units.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/experiment/parameters.h"
 #include "core/mesh/layout/mesh.h"
 

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/store/store.h"
+#include "core/base/file_system.h"
+#include "core/base/url_secrets.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <condition_variable>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <set>
 #include <stop_token>
 #include <thread>
-#include <utility>
 
-#include "core/base/event_text.h"
-#include "core/base/file_system.h"
+#include "core/base/atomic_file.h"
+#include "core/base/event.h"
 #include "core/base/files.h"
-#include "core/base/partial_files.h"
-#include "core/base/url_secrets.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/store/chain.h"
 #include "core/store/store_rows.h"
 #include "core/store/store_sqlite.h"
-#include "core/store/store_summary.h"
 
 namespace mw::store {
+
 namespace fs = std::filesystem;
 namespace {
 
@@ -209,7 +210,7 @@ struct Store::Impl {
     for (const Pending& p : taken)
       if (!p.cursor.empty()) last[p.run] = p.cursor;
     for (const auto& [run, cursor] : last)
-      Statement(db, "INSERT OR REPLACE INTO cursors(run, cursor) VALUES(?,?)").bind(run).bind(cursor).run();
+      SqlStatement(db, "INSERT OR REPLACE INTO cursors(run, cursor) VALUES(?,?)").bind(run).bind(cursor).run();
   }
 
   std::int64_t known(const RunId& run) {  // the caller holds the database lock
@@ -221,7 +222,7 @@ struct Store::Impl {
   // Returns the last event that a resume from `step` keeps: the checkpoint or the sweep point of that step.
   std::optional<std::int64_t> last_kept(std::int64_t run, long step) {
     if (step == 0) return 0;
-    Statement s(db, "SELECT max(sequence) FROM events WHERE run=? AND step=? AND kind IN ('checkpoint', 'point')");
+    SqlStatement s(db, "SELECT max(sequence) FROM events WHERE run=? AND step=? AND kind IN ('checkpoint', 'point')");
     s.bind(run).bind(std::int64_t{step});
     const std::int64_t sequence = s.step() ? s.integer(0) : 0;
     return sequence > 0 ? std::optional(sequence) : std::nullopt;
@@ -296,7 +297,7 @@ struct Store::Impl {
   fs::path folder;
   std::mutex db_mutex;
   Database db;
-  std::optional<Statement> insert;
+  std::optional<SqlStatement> insert;
   std::optional<StoreRows> rows;
   Sha256 sha;                // of the database's thread
   std::set<RunId> appended;  // runs known to exist
@@ -341,9 +342,10 @@ RunId Store::create(const experiment::Experiment& experiment, const std::string&
   const fs::path artefacts = impl_->folder / run_id(number);
   try {
     const std::string chosen = !name.empty() ? without_url_secrets(name) : frozen.valid_values().name;
-    Statement insert(db,
-                     "INSERT INTO runs(id, name, created, experiment, experiment_folder, state, model, method, source, "
-                     "steps_done, steps_total, seconds, tokens, peak) VALUES(?,?,?,?,?,'queued',?,?,?,0,?,0,0,0)");
+    SqlStatement insert(
+        db,
+        "INSERT INTO runs(id, name, created, experiment, experiment_folder, state, model, method, source, "
+        "steps_done, steps_total, seconds, tokens, peak) VALUES(?,?,?,?,?,'queued',?,?,?,0,?,0,0,0)");
     insert.bind(number).bind(std::string_view(chosen.empty() ? run_id(number) : chosen)).bind(now_utc());
     insert.bind(std::string_view(frozen.text())).bind(std::string_view(frozen.folder().string()));
     insert.bind(std::string_view(row.model)).bind(std::string_view(row.method)).bind(std::string_view(row.source));
@@ -431,7 +433,7 @@ std::optional<Event> Store::rescue_notice(double time_s) {
 std::optional<std::string> Store::cursor(const RunId& run) const {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->commit_pending_if_possible();
-  Statement s(impl_->db, "SELECT cursor FROM cursors WHERE run=?");
+  SqlStatement s(impl_->db, "SELECT cursor FROM cursors WHERE run=?");
   s.bind(impl_->known(run));
   return s.step() ? std::optional(std::string(s.text(0))) : std::nullopt;
 }
@@ -444,14 +446,15 @@ bool Store::rewind(const RunId& run, long step) {
   Database& db = impl_->db;
   Transaction transaction(db);
   const std::optional<std::int64_t> last = impl_->last_kept(number, step);
-  Statement remove(db, last ? "DELETE FROM events WHERE run=?1 AND sequence > ?2"
-                            : "DELETE FROM events WHERE run=?1 AND sequence >= (SELECT min(sequence) FROM events WHERE "
-                              "run=?1 AND (step > ?2 OR kind = 'finished'))");
+  SqlStatement remove(db,
+                      last ? "DELETE FROM events WHERE run=?1 AND sequence > ?2"
+                           : "DELETE FROM events WHERE run=?1 AND sequence >= (SELECT min(sequence) FROM events WHERE "
+                             "run=?1 AND (step > ?2 OR kind = 'finished'))");
   remove.bind(number).bind(last.value_or(step)).run();
   rewind_chain(db, number);
   // Recomputes the row from the remaining events.
   RunRow row = row_from(experiment_of(number));
-  Statement left(db, "SELECT json FROM events WHERE run=? ORDER BY sequence");
+  SqlStatement left(db, "SELECT json FROM events WHERE run=? ORDER BY sequence");
   left.bind(number);
   while (left.step()) apply(row, event_from_text(left.text(0), run));
   row.state = RunState::running;
@@ -462,7 +465,7 @@ bool Store::rewind(const RunId& run, long step) {
 }
 
 experiment::Experiment Store::experiment_of(std::int64_t number) const {
-  Statement s(impl_->db, "SELECT experiment, experiment_folder FROM runs WHERE id=?");
+  SqlStatement s(impl_->db, "SELECT experiment, experiment_folder FROM runs WHERE id=?");
   s.bind(number);
   if (!s.step()) throw unknown_run(run_id(number), impl_->folder);
   return experiment::Experiment::from_json(parse_json(s.text(0), "experiment of " + run_id(number)),
@@ -504,7 +507,7 @@ void Store::read_events(const RunId& run, const std::function<void(const StoredE
   const std::lock_guard lock(impl_->db_mutex);
   impl_->commit_pending_if_possible();
   const std::int64_t number = impl_->known(run);
-  Statement s(impl_->db, "SELECT sequence, json FROM events WHERE run=? AND sequence>? ORDER BY sequence");
+  SqlStatement s(impl_->db, "SELECT sequence, json FROM events WHERE run=? AND sequence>? ORDER BY sequence");
   s.bind(number).bind(after_sequence);
   while (s.step()) use({s.integer(0), event_from_text(s.text(1), run + ", event " + std::to_string(s.integer(0)))});
 }
@@ -518,7 +521,7 @@ fs::path Store::run_folder(const RunId& run) const {
 std::vector<std::pair<long, double>> Store::metric(const RunId& run, const std::string& name) const {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->commit_pending_if_possible();
-  Statement s(impl_->db, "SELECT step, value FROM events WHERE run=? AND name=? ORDER BY step");
+  SqlStatement s(impl_->db, "SELECT step, value FROM events WHERE run=? AND name=? ORDER BY step");
   s.bind(impl_->known(run)).bind(std::string_view(name));
   std::vector<std::pair<long, double>> out;
   while (s.step())
@@ -529,7 +532,7 @@ std::vector<std::pair<long, double>> Store::metric(const RunId& run, const std::
 double Store::sum_of_points(const RunId& run, const std::string& key) const {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->commit_pending_if_possible();
-  Statement s(
+  SqlStatement s(
       impl_->db,
       "SELECT sum(iif(json_valid(json), json_extract(json, '$.values.' || ?2), 0)) FROM events WHERE run=?1 AND "
       "kind='point'");
@@ -540,9 +543,9 @@ double Store::sum_of_points(const RunId& run, const std::string& key) const {
 std::optional<ScoredAnswers> Store::last_answers(const RunId& run) const {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->commit_pending_if_possible();
-  Statement s(impl_->db,
-              "SELECT json FROM events WHERE run=?1 AND kind='sample' AND "
-              "step=(SELECT max(step) FROM events WHERE run=?1 AND kind='sample') ORDER BY sequence");
+  SqlStatement s(impl_->db,
+                 "SELECT json FROM events WHERE run=?1 AND kind='sample' AND "
+                 "step=(SELECT max(step) FROM events WHERE run=?1 AND kind='sample') ORDER BY sequence");
   s.bind(impl_->known(run));
   std::vector<event::Sample> samples;
   while (s.step())
@@ -555,7 +558,7 @@ std::optional<ScoredAnswers> Store::last_answers(const RunId& run) const {
 Json Store::started_info(const RunId& run) const {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->commit_pending_if_possible();
-  Statement s(impl_->db, "SELECT json FROM events WHERE run=? AND kind='started' ORDER BY +sequence DESC LIMIT 1");
+  SqlStatement s(impl_->db, "SELECT json FROM events WHERE run=? AND kind='started' ORDER BY +sequence DESC LIMIT 1");
   s.bind(impl_->known(run));
   if (!s.step()) return nullptr;
   const Event e = event_from_text(s.text(0), run);
@@ -566,7 +569,7 @@ Json Store::started_info(const RunId& run) const {
 void Store::change(const RunId& run, const char* sql, std::string_view value) {
   const std::lock_guard lock(impl_->db_mutex);
   impl_->require_in_place();
-  Statement s(impl_->db, sql);
+  SqlStatement s(impl_->db, sql);
   s.bind(without_url_secrets(value)).bind(run_number(run)).run();
   if (impl_->db.changes() == 0) throw unknown_run(run, impl_->folder);
 }
@@ -606,7 +609,7 @@ void Store::set_deleted(std::span<const RunId> runs, Trash trash) {
 void Store::move_locked(std::span<const RunId> runs, Trash trash) {
   const std::lock_guard lock(impl_->db_mutex);
   Transaction transaction(impl_->db);
-  Statement update(impl_->db, "UPDATE runs SET trash=? WHERE id=?");
+  SqlStatement update(impl_->db, "UPDATE runs SET trash=? WHERE id=?");
   std::exception_ptr failure;
   for (const RunId& run : runs) {
     try {
@@ -626,7 +629,7 @@ void Store::purge(const RunId& run) {
   const std::lock_guard db_lock(impl_->db_mutex);
   impl_->commit_pending();
   Transaction transaction(impl_->db);
-  Statement deleted(impl_->db, "SELECT 1 FROM runs WHERE id=? AND trash=1");
+  SqlStatement deleted(impl_->db, "SELECT 1 FROM runs WHERE id=? AND trash=1");
   if (!deleted.bind(run_number(run)).step())
     throw Error({.id = "RUN-KEPT",
                  .message = run + " is not deleted, so it cannot be removed for good",
@@ -635,7 +638,7 @@ void Store::purge(const RunId& run) {
   deleted.reset();
   for (const char* sql : {"DELETE FROM events WHERE run=?", "DELETE FROM cursors WHERE run=?",
                           "DELETE FROM chains WHERE run=?", "DELETE FROM runs WHERE id=?"})
-    Statement(impl_->db, sql).bind(run_number(run)).run();
+    SqlStatement(impl_->db, sql).bind(run_number(run)).run();
   // Files first: a run whose files remain must stay listed.
   const fs::path files = folder_of(impl_->folder, run, Trash::deleted);
   if (!remove_tree(files)) throw system_error("cannot remove the files of " + run, files.string(), errno);
@@ -663,9 +666,9 @@ std::vector<RunId> Store::recover() {
   {
     const std::lock_guard lock(impl_->db_mutex);
     if (impl_->db.read_only()) return {};
-    Statement s(impl_->db,
-                "SELECT id FROM runs WHERE (state IN ('running', 'paused') OR (state = 'queued' AND "
-                "strftime('%s', 'now') - strftime('%s', created) > ?)) AND id NOT IN (SELECT run FROM cursors)");
+    SqlStatement s(impl_->db,
+                   "SELECT id FROM runs WHERE (state IN ('running', 'paused') OR (state = 'queued' AND "
+                   "strftime('%s', 'now') - strftime('%s', created) > ?)) AND id NOT IN (SELECT run FROM cursors)");
     s.bind(kAbandonedAfterS);
     while (s.step()) suspects.push_back(run_id(s.integer(0)));
   }
@@ -688,7 +691,7 @@ std::vector<RunId> Store::recover() {
 
 void Store::remove_parts_of_interrupted_runs() const {
   const std::lock_guard lock(impl_->db_mutex);
-  Statement s(impl_->db, "SELECT id FROM runs WHERE state='failed' AND error=?");
+  SqlStatement s(impl_->db, "SELECT id FROM runs WHERE state='failed' AND error=?");
   s.bind(kInterrupted);
   while (s.step()) remove_stale_parts_in(impl_->folder / run_id(s.integer(0)));
 }
@@ -698,6 +701,105 @@ fs::path default_folder() {
   if (const fs::path data = variable("XDG_DATA_HOME"); data.is_absolute()) return data / "meshwright";
   if (const fs::path home = variable("HOME"); home.is_absolute()) return home / ".local/share/meshwright";
   return {};  // no fallback to a shared folder, where other users can plant links
+}
+
+namespace {
+
+std::optional<double> finite(double v) {
+  return std::isfinite(v) ? std::optional(v) : std::nullopt;
+}
+
+struct Apply {
+  RunRow& row;
+
+  void operator()(const event::Started& e) {
+    row.state = RunState::running;
+    row.error.clear();
+    if (!e.info.is_object()) return;
+    const auto steps = e.info.find("steps");
+    if (steps != e.info.end() && steps->is_number_integer()) row.steps_total = steps->get<long>();
+    const auto source = e.info.find("source");
+    if (source != e.info.end() && source->is_string()) row.source = valid_utf8(source->get_ref<const std::string&>());
+  }
+  void operator()(const event::Metric& e) {
+    if (e.name.starts_with("train/")) row.steps_done = std::max(row.steps_done, e.step);
+    if (e.name == "train/loss") row.train_loss = finite(e.value);
+    if (e.name == "eval/loss") row.eval_loss = finite(e.value);
+    if (e.name == "train/tokens" && e.value >= 0 && e.value < 9e18) row.tokens = static_cast<std::int64_t>(e.value);
+  }
+  void operator()(const event::Memory& e) { row.peak = std::max({row.peak, e.peak, e.bytes.total()}); }
+  void operator()(const event::ResultPoint& e) { row.steps_done = std::max(row.steps_done, e.step); }
+  void operator()(const event::StateChanged& e) { row.state = e.state; }
+  void operator()(const event::Finished& e) {
+    row.state = e.state;
+    row.steps_done = std::max(row.steps_done, e.steps);
+    row.tokens = std::max<std::int64_t>(row.tokens, e.tokens);
+    if (std::isfinite(e.seconds)) row.seconds = std::max(row.seconds, e.seconds);
+    row.peak = std::max(row.peak, e.peak);
+    row.error = valid_utf8(e.error);
+  }
+  template <class Other>
+  void operator()(const Other&) {}  // changes no column
+};
+
+std::string folder_name(const std::filesystem::path& path) {
+  const auto plain = path.lexically_normal();
+  return (plain.has_filename() ? plain.filename() : plain.parent_path().filename()).string();
+}
+
+}  // namespace
+
+RunRow row_from(const experiment::Experiment& experiment) {
+  RunRow row;
+  const experiment::BoundExperiment config = experiment.valid_values();
+  row.model = config.model.id.empty() ? folder_name(config.model.path) : config.model.id;
+  if (config.kind != experiment::Kind::train) {
+    row.method = config.kind == experiment::Kind::serve ? "sweep" : "size";
+    row.source = "measured";  // the Started event may change it
+    return row;
+  }
+  row.method = to_string(config.train.method);
+  if (config.train.method == model::TrainMethod::lora) row.method += " r" + std::to_string(config.lora.rank);
+  row.source = "measured";
+  // With epochs, the number of steps is known only after reading the data; the Started event sets it.
+  row.steps_total = config.train.epochs > 0 ? 0 : config.train.rate.steps;
+  return row;
+}
+
+void apply(RunRow& row, const Event& event) {
+  if (std::isfinite(event.time_s)) row.seconds = std::max(row.seconds, event.time_s);
+  std::visit(Apply{row}, event.body);
+}
+
+EventColumns columns_of(const Event& event) {
+  static constexpr const char* kKinds[] = {"started",  "metric", "memory",   "sample", "checkpoint", "log",
+                                           "progress", "state",  "finished", "point",  "traffic"};
+  static_assert(std::size(kKinds) == std::variant_size_v<decltype(event.body)>);
+  EventColumns columns;
+  columns.kind = kKinds[event.body.index()];
+  std::visit(
+      [&columns](const auto& e) {
+        if constexpr (requires { e.step; }) columns.step = e.step;
+      },
+      event.body);
+  if (const auto* metric = std::get_if<event::Metric>(&event.body)) {
+    columns.name = valid_utf8(metric->name);
+    columns.value = finite(metric->value);
+  }
+  return columns;
+}
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  const size_t n = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return {text, n};
+}
+
+std::string today_utc() {
+  return now_utc().substr(0, std::string_view("2026-01-31").size());
 }
 
 }  // namespace mw::store

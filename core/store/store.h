@@ -7,9 +7,11 @@
 // STORE-DAMAGED, STORE-NEWER, RUN-LOCKED, RUN-UNKNOWN.
 #pragma once
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,9 +22,42 @@
 
 #include "core/base/event.h"
 #include "core/experiment/experiment.h"
-#include "core/store/scored_answers.h"
 
 namespace mw::store {
+
+// How many held-out prompts a model answered correctly, by step. Thread-safe.
+
+struct ScoredAnswers {
+  long step = 0, right = 0, scored = 0;
+  double share() const { return static_cast<double>(right) / static_cast<double>(scored); }
+  // The 95 % Wilson score interval of the share.
+  std::pair<double, double> interval() const {
+    const double n = static_cast<double>(scored), z2 = 1.96 * 1.96, p = share();
+    const double middle = (p + z2 / (2 * n)) / (1 + z2 / n);
+    const double half = 1.96 * std::sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n);
+    return {middle - half, middle + half};
+  }
+  bool operator==(const ScoredAnswers&) const = default;
+};
+inline std::string to_text(const ScoredAnswers& answers) {
+  return std::to_string(answers.right) + " of " + std::to_string(answers.scored);
+}
+
+// Ascending by step. `samples` have step, prompt and verdict; those without a verdict are ignored. A prompt that was
+// answered twice after the same step counts once, with its last verdict.
+template <class Samples>
+std::vector<ScoredAnswers> scored_answers(const Samples& samples) {
+  std::map<long, std::map<std::string, bool>> by_step;
+  for (const auto& s : samples)
+    if (!s.verdict.empty()) by_step[s.step][s.prompt] = s.verdict == "right";
+  std::vector<ScoredAnswers> out;
+  for (const auto& [step, prompts] : by_step) {
+    ScoredAnswers at{step, 0, static_cast<long>(prompts.size())};
+    for (const auto& [prompt, right] : prompts) at.right += right;
+    out.push_back(at);
+  }
+  return out;
+}
 
 using RunId = std::string;  // "run-12"
 
@@ -160,5 +195,21 @@ class Store {
 
 // Returns $MESHWRIGHT_RUNS, else $XDG_DATA_HOME/meshwright, else ~/.local/share/meshwright; empty without $HOME.
 std::filesystem::path default_folder();
+
+// Sets the columns that depend on the experiment: model, method, source, steps_total.
+RunRow row_from(const experiment::Experiment& experiment);
+// Updates the row with one event: state, steps, losses, seconds, tokens, peak, error.
+void apply(RunRow& row, const Event& event);
+
+// Values of the indexed columns of the events table; an empty optional is NULL.
+struct EventColumns {
+  std::string kind, name;
+  std::optional<std::int64_t> step;
+  std::optional<double> value;
+};
+EventColumns columns_of(const Event& event);
+
+std::string now_utc();    // "2026-01-31T12:00:00Z"
+std::string today_utc();  // "2026-01-31"
 
 }  // namespace mw::store

@@ -2,7 +2,6 @@
 #include "core/store/store_rows.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "core/base/text.h"
@@ -50,7 +49,7 @@ constexpr const char* kColumns =
     "id, name, created, state, model, method, source, steps_done, steps_total, train_loss, eval_loss, seconds, tokens, "
     "peak, tags, error";
 
-RunRow read_row(const Statement& s) {
+RunRow read_row(const SqlStatement& s) {
   RunRow row;
   row.id = run_id(s.integer(0));
   row.name = s.text(1);
@@ -143,7 +142,7 @@ std::optional<RunRow> StoreRows::find(std::int64_t run) {
 }
 
 std::vector<RunRow> StoreRows::all(Trash trash) {
-  Statement s(db_, std::string("SELECT ") + kColumns + " FROM runs WHERE trash=? ORDER BY id DESC");
+  SqlStatement s(db_, std::string("SELECT ") + kColumns + " FROM runs WHERE trash=? ORDER BY id DESC");
   s.bind(std::int64_t{trash == Trash::deleted});
   std::vector<RunRow> rows;
   while (s.step()) rows.push_back(read_row(s));
@@ -156,6 +155,33 @@ void StoreRows::write(std::int64_t run, const RunRow& r) {
   update_.bind(std::int64_t{r.steps_done}).bind(std::int64_t{r.steps_total});
   update_.bind(r.train_loss).bind(r.eval_loss).bind(r.seconds).bind(r.tokens).bind(r.peak.value);
   update_.bind(std::string_view(r.error)).bind(run).run();
+}
+
+namespace {
+
+constexpr size_t kMostGaps = 200'000, kMostRequests = 20'000, kMostSamples = 2'000;
+
+}  // namespace
+
+formats::BenchPoint as_recorded(formats::BenchPoint point) {
+  size_t gaps = 0;
+  for (const auto& r : point.requests) gaps += r.gaps_ms.size();
+  if (gaps > kMostGaps)
+    for (auto& r : point.requests) r.gaps_ms.clear();
+  if (point.requests.size() > kMostRequests) point.requests.clear();
+  if (const size_t every = (point.timeline.size() + kMostSamples - 1) / kMostSamples; every > 1) {
+    size_t kept = 0;
+    for (size_t i = 0; i < point.timeline.size(); i += every) point.timeline[kept++] = point.timeline[i];
+    point.timeline.resize(kept);
+  }
+  return point;
+}
+
+std::vector<formats::BenchPoint> points_of(const std::vector<event::ResultPoint>& points) {
+  std::vector<formats::BenchPoint> all;
+  for (const event::ResultPoint& p : points)
+    if (p.kind == "sweep") all.push_back(formats::bench_point(p.values));
+  return all;
 }
 
 }  // namespace mw::store

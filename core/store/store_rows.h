@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/event.h"
+#include "core/formats/results/bench_result.h"
 #include "core/store/store.h"
 #include "core/store/store_sqlite.h"
 
@@ -28,7 +30,16 @@ class StoreRows {
 
  private:
   Database& db_;
-  Statement select_, update_;
+  SqlStatement select_, update_;
 };
+
+// Converts the points of a sweep to and from the stored event::ResultPoint of kind "sweep". Thread-safe.
+
+// Limits the size of the record: drops first the inter-token times, then the per-request results, and thins the
+// timeline to 2,000 samples.
+formats::BenchPoint as_recorded(formats::BenchPoint point);
+
+// Throws Error if an event is not a valid point of a sweep.
+std::vector<formats::BenchPoint> points_of(const std::vector<event::ResultPoint>& points);
 
 }  // namespace mw::store

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/store/store_sqlite.h"
+#include "core/base/file_system.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <mutex>
 #include <thread>
-#include <utility>
 
-#include "core/base/file_system.h"
 #include "core/base/files.h"
 
 namespace mw::store {
@@ -172,7 +170,7 @@ bool Database::has_moved() const {
 
 void Database::copy_to(const std::filesystem::path& file) {
   {
-    Statement copy(*this, "VACUUM INTO ?");
+    SqlStatement copy(*this, "VACUUM INTO ?");
     copy.bind(std::string_view(file.native())).run();
   }
   Database copied(file, busy_ms_);
@@ -206,7 +204,7 @@ void Database::exec(const char* sql) {
 }
 
 std::int64_t Database::integer(const char* sql) {
-  Statement s(*this, sql);
+  SqlStatement s(*this, sql);
   return s.step() ? s.integer(0) : 0;
 }
 
@@ -231,40 +229,40 @@ std::optional<std::pair<std::int64_t, std::int64_t>> Database::version() {
   return std::pair(integer("PRAGMA data_version"), std::int64_t{sqlite3_total_changes(handle_)});
 }
 
-Statement::Statement(Database& db, std::string_view sql) : db_(db) {
+SqlStatement::SqlStatement(Database& db, std::string_view sql) : db_(db) {
   check(sqlite3_prepare_v2(db.handle(), sql.data(), static_cast<int>(sql.size()), &statement_, nullptr));
 }
 
-Statement::~Statement() {
+SqlStatement::~SqlStatement() {
   sqlite3_finalize(statement_);
 }
 
-void Statement::check(int code) const {
+void SqlStatement::check(int code) const {
   if (code != SQLITE_OK) throw db_.error(code);
 }
 
-Statement& Statement::bind(std::int64_t v) {
+SqlStatement& SqlStatement::bind(std::int64_t v) {
   check(sqlite3_bind_int64(statement_, ++next_, v));
   return *this;
 }
-Statement& Statement::bind(double v) {
+SqlStatement& SqlStatement::bind(double v) {
   check(sqlite3_bind_double(statement_, ++next_, v));
   return *this;
 }
-Statement& Statement::bind(std::string_view v) {
+SqlStatement& SqlStatement::bind(std::string_view v) {
   check(sqlite3_bind_text64(statement_, ++next_, v.data() ? v.data() : "", v.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
   return *this;
 }
-Statement& Statement::bind_blob(std::string_view bytes) {
+SqlStatement& SqlStatement::bind_blob(std::string_view bytes) {
   check(sqlite3_bind_blob64(statement_, ++next_, bytes.data(), bytes.size(), SQLITE_TRANSIENT));
   return *this;
 }
-Statement& Statement::bind_null() {
+SqlStatement& SqlStatement::bind_null() {
   check(sqlite3_bind_null(statement_, ++next_));
   return *this;
 }
 
-bool Statement::step() {
+bool SqlStatement::step() {
   const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
@@ -273,29 +271,29 @@ bool Statement::step() {
   throw e;
 }
 
-void Statement::run() {
+void SqlStatement::run() {
   while (step()) {
   }
   reset();
 }
 
-void Statement::reset() {
+void SqlStatement::reset() {
   sqlite3_reset(statement_);
   sqlite3_clear_bindings(statement_);
   next_ = 0;
 }
 
-std::int64_t Statement::integer(int column) const {
+std::int64_t SqlStatement::integer(int column) const {
   return sqlite3_column_int64(statement_, column);
 }
-double Statement::number(int column) const {
+double SqlStatement::number(int column) const {
   return sqlite3_column_double(statement_, column);
 }
-std::optional<double> Statement::optional_number(int column) const {
+std::optional<double> SqlStatement::optional_number(int column) const {
   if (sqlite3_column_type(statement_, column) == SQLITE_NULL) return std::nullopt;
   return number(column);
 }
-std::string_view Statement::text(int column) const {
+std::string_view SqlStatement::text(int column) const {
   const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
   return data ? std::string_view(data, static_cast<size_t>(sqlite3_column_bytes(statement_, column))) : "";
 }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -48,9 +47,9 @@ class Database {
   // error.
   bool has_moved() const;
   // Copies the database, even if its file was deleted, to a new file and switches to it. On an Error the old file stays
-  // open. No Statement may exist.
+  // open. No SqlStatement may exist.
   void copy_to(const std::filesystem::path& file);
-  // reopen() opens the file again; needed if it was opened as immutable and a process now writes to it. No Statement
+  // reopen() opens the file again; needed if it was opened as immutable and a process now writes to it. No SqlStatement
   // may exist.
   bool needs_reopening() const;
   void reopen();
@@ -69,20 +68,20 @@ class Database {
 };
 
 // A prepared statement. Bind parameters in order, call step(), read columns, call reset() before reuse.
-class Statement {
+class SqlStatement {
  public:
-  Statement(Database& db, std::string_view sql);
-  ~Statement();
-  Statement(const Statement&) = delete;
-  Statement& operator=(const Statement&) = delete;
+  SqlStatement(Database& db, std::string_view sql);
+  ~SqlStatement();
+  SqlStatement(const SqlStatement&) = delete;
+  SqlStatement& operator=(const SqlStatement&) = delete;
 
-  Statement& bind(std::int64_t v);
-  Statement& bind(double v);  // NaN becomes NULL
-  Statement& bind(std::string_view v);
-  Statement& bind_blob(std::string_view bytes);
-  Statement& bind_null();
+  SqlStatement& bind(std::int64_t v);
+  SqlStatement& bind(double v);  // NaN becomes NULL
+  SqlStatement& bind(std::string_view v);
+  SqlStatement& bind_blob(std::string_view bytes);
+  SqlStatement& bind_null();
   template <class T>
-  Statement& bind(const std::optional<T>& v) {
+  SqlStatement& bind(const std::optional<T>& v) {
     return v ? bind(*v) : bind_null();
   }
   bool step();  // returns whether a row is available

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/train/checkpoint.h"
-#include "core/train/run_settings.h"
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/train/trained_template.h"
+#include "core/base/sha256.h"
+#include "core/data/tokenizer/chat_template.h"
+#include "core/engine/distributed/cluster.h"
+#include "core/train/model.h"
+#include "core/train/run_settings.h"
 
 namespace mw::train {
 namespace fs = std::filesystem;
@@ -44,7 +48,7 @@ void write_state(const fs::path& folder, const TrainingCounters& c, const data::
                  const engine::Cluster& cluster) {
   std::vector<formats::TensorSpec> specs;
   for (const auto& t : cluster.trained())
-    for (const auto& [part, suffix] : kParts) specs.push_back({t.name + suffix, formats::DType::f32, {t.size}});
+    for (const auto& [part, suffix] : kParts) specs.push_back({t.name + suffix, formats::TensorDType::f32, {t.size}});
   std::vector<float> values;
   const auto produce = [&](size_t i, const formats::ByteSink& sink) {
     const size_t index = i / std::size(kParts);
@@ -96,6 +100,36 @@ void read_into(const formats::SafetensorsFile& file, const std::string& name, st
                  .expected = std::to_string(out.size()) + " elements",
                  .fix = "resume with the experiment of the original run"});
   file.read_f32(*info, 0, out);
+}
+
+constexpr const char* kBestFile = "best_checkpoint.json";
+
+Json step_or_null(const std::optional<long>& step) {
+  return step ? Json(*step) : Json(nullptr);
+}
+
+std::optional<long> read_step(const Json& json, const char* key, const std::string& file) {
+  if (!find_member(json, key)) return std::nullopt;
+  return static_cast<long>(int_member(json, key, file));
+}
+
+std::string rendered_hash(const data::ChatTemplate& chat) try {
+  std::string text;
+  for (const data::ChatSpan& span : data::render_chat(chat, {{"user", "a"}, {"assistant", "b"}, {"user", "c"}}))
+    text += span.text;
+  return hex(Sha256().add(text).finish());
+} catch (const Error&) {
+  return {};  // the template refuses this conversation
+}
+
+std::string text_of(const Json& record, const char* key) {
+  const Json* value = find_member(record, key);
+  return value && value->is_string() ? value->get<std::string>() : std::string();
+}
+
+std::string shown(const Json& record) {
+  const std::string name = text_of(record, "name"), hash = text_of(record, "sha256").substr(0, 12);
+  return name.empty() ? hash : hash.empty() ? name : name + " (" + hash + ")";
 }
 
 }  // namespace
@@ -184,6 +218,87 @@ std::optional<fs::path> chosen_checkpoint(const fs::path& run_folder, Checkpoint
       if (path_exists(folder / "trainer_state.json")) return folder;
     }
   return latest_checkpoint(run_folder);
+}
+
+Json to_json(const EvaluationHistory& h) {
+  return {{"last", step_or_null(h.last)}, {"answered", step_or_null(h.answered)},
+          {"asked", h.answers.asked},     {"right", h.answers.right},
+          {"best_step", h.best_step},     {"best_value", h.best_value},
+          {"since_best", h.since_best}};
+}
+
+EvaluationHistory read_evaluations(const Json& json, const std::string& file) {
+  EvaluationHistory h;
+  h.last = read_step(json, "last", file);
+  h.answered = read_step(json, "answered", file);
+  h.answers.asked = static_cast<long>(int_member(json, "asked", file));
+  h.answers.right = static_cast<long>(int_member(json, "right", file));
+  h.best_step = static_cast<long>(int_member(json, "best_step", file));
+  h.best_value = number_member(json, "best_value", file);
+  h.since_best = static_cast<long>(int_member(json, "since_best", file));
+  return h;
+}
+
+const char* best_metric(options::KeepBest keep_best) {
+  return keep_best == options::KeepBest::answers ? "eval/answers_right" : "eval/loss";
+}
+
+bool add_evaluation(EvaluationHistory& history, options::KeepBest keep_best, long step, double value) {
+  const bool is_larger_better = keep_best == options::KeepBest::answers;
+  const bool is_best =
+      std::isfinite(value) &&
+      (history.best_step == 0 || (is_larger_better ? value > history.best_value : value < history.best_value));
+  if (!is_best) {
+    ++history.since_best;
+    return false;
+  }
+  history.best_step = step;
+  history.best_value = value;
+  history.since_best = 0;
+  return true;
+}
+
+void write_best_checkpoint(const std::filesystem::path& run_folder, const BestCheckpoint& best) {
+  const Json json{{"schema", 1}, {"step", best.step}, {"metric", best.metric}, {"value", best.value}};
+  write_file_atomically(run_folder / kBestFile, json.dump(2) + "\n");
+}
+
+void remove_best_checkpoint(const std::filesystem::path& run_folder) {
+  remove_tree(run_folder / kBestFile);
+}
+
+std::optional<BestCheckpoint> read_best_checkpoint(const std::filesystem::path& run_folder) try {
+  const std::filesystem::path file = run_folder / kBestFile;
+  if (!path_exists(file)) return std::nullopt;
+  const Json json = read_json(file);
+  return BestCheckpoint{.step = static_cast<long>(int_member(json, "step", file.string())),
+                        .metric = string_member(json, "metric", file.string()),
+                        .value = number_member(json, "value", file.string())};
+} catch (const Error&) {
+  return std::nullopt;
+}
+
+Json template_record(const data::ChatTemplate& chat) {
+  const data::FolderTemplate* folder = chat.folder();
+  return {{"name", folder ? std::string(folder->published_as()) : std::string(to_string(chat.format()))},
+          {"sha256", folder ? folder->sha256() : std::string()},
+          {"rendered", rendered_hash(chat)}};
+}
+
+std::string template_warning(const std::filesystem::path& folder, const data::ChatTemplate& used) {
+  const std::filesystem::path file = folder / "trainer_state.json";
+  if (!is_file(file)) return {};
+  const Json state = read_json(file);
+  const Json* trained = state.is_object() ? find_member(state, "chat_template") : nullptr;
+  if (!trained || !trained->is_object()) return {};  // earlier versions do not write it
+  const Json now = template_record(used);
+  const auto same = [&](const char* key) { return text_of(*trained, key) == text_of(now, key); };
+  // Two files differ if their texts do; a built-in template is compared by what it renders.
+  const bool both_files = !text_of(*trained, "sha256").empty() && !text_of(now, "sha256").empty();
+  if (both_files ? same("sha256") : same("rendered")) return {};
+  return folder.filename().string() + " was trained with the chat template " + shown(*trained) +
+         ", but conversations are rendered with " + shown(now) +
+         ": serve it with the template of training, or train again";
 }
 
 }  // namespace mw::train

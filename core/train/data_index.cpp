@@ -19,7 +19,7 @@ Error missing(const std::string& what, const std::string& key, const std::string
       {.id = "MISSING", .message = "the experiment has no " + what, .place = key, .expected = "a path", .fix = fix});
 }
 
-model::Family family_of(const experiment::ExperimentConfig& config) {
+model::Family family_of(const experiment::BoundExperiment& config) {
   const options::Model& model = config.model;
   if (!model.path.empty()) return formats::read_config(model.path).family;
   if (config.data.requested_chat) return {};
@@ -96,7 +96,7 @@ bool DataIndexRequest::same_rows(const DataIndexRequest& other) const {
   return mine == other;
 }
 
-DataIndexRequest data_index_request(const experiment::ExperimentConfig& config) {
+DataIndexRequest data_index_request(const experiment::BoundExperiment& config) {
   DataIndexRequest q;
   q.source = source_of(config.data);
   if (q.source == DataSource::none) return q;
@@ -120,7 +120,7 @@ DataIndexRequest data_index_request(const experiment::Experiment& e) {
 }
 
 DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tokenizer, std::stop_token stop,
-                     const data::Progress& progress, const DataRowSink& sink, std::int64_t most_rows) {
+                     const CountProgress& progress, const IndexedRowSink& sink, std::int64_t most_rows) {
   DataIndex index;
   try {
     if (request.source == DataSource::lengths) return index_lengths(request);

@@ -12,8 +12,7 @@
 #include "core/data/dataset/dataset.h"
 #include "core/data/dataset/lengths.h"
 #include "core/data/dataset/scan.h"
-#include "core/experiment/config.h"
-#include "core/experiment/experiment.h"
+#include "core/experiment/bound_experiment.h"
 
 namespace mw::train {
 
@@ -46,10 +45,10 @@ struct DataIndexRequest {
 bool same_data(const experiment::Experiment& a, const experiment::Experiment& b);
 // Reads the model's config (for the chat template) but no data. Throws MISSING or the config reader's Error; for a
 // document, also the first error of Experiment::data_config().
-DataIndexRequest data_index_request(const experiment::ExperimentConfig& config);
+DataIndexRequest data_index_request(const experiment::BoundExperiment& config);
 DataIndexRequest data_index_request(const experiment::Experiment& experiment);
 
-using DataRowSink = std::function<void(const data::DataRow&)>;
+using IndexedRowSink = std::function<void(const data::DataRow&)>;
 
 struct DataIndex {
   data::DatasetReport report;            // counts of a load that skips bad rows; has no problems
@@ -62,7 +61,7 @@ struct DataIndex {
 // Reads the data file, or the histogram (then without rows and loss). Throws cancelled() if stopped; other errors end
 // the pass and are returned in DataIndex::ended.
 DataIndex index_data(const DataIndexRequest& request, const data::Tokenizer* tokenizer, std::stop_token stop = {},
-                     const data::Progress& progress = {}, const DataRowSink& sink = {},
+                     const CountProgress& progress = {}, const IndexedRowSink& sink = {},
                      std::int64_t most_rows = kMostDataRows);
 
 // Compares the rows of the request's files. Throws as RowCache::open().

@@ -4,8 +4,27 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/engine/distributed/cluster.h"
+#include "core/mesh/layout/size_constraints.h"
+#include "core/train/model.h"
 
 namespace mw::train {
+namespace {
+
+DataFacts::PromptTokens asked_prompts(const Settings& s, const model::Config& config,
+                                      const data::TokenizedDataset& dataset, const data::Tokenizer& tokenizer) {
+  const long limit = std::max(s.answers, s.sample_every > 0 ? s.sample_prompts : 0);
+  DataFacts::PromptTokens most;
+  for (const data::Example& example : with_prompts(dataset.eval, limit, tokenizer)) {
+    const auto prompt = static_cast<int>(tokenizer.encode(example.prompt).size()) + 1;  // bos
+    most.prompt = std::max(most.prompt, prompt);
+    const int answer = answer_limit(example, tokenizer, s.sample);
+    most.with_answer = std::max(most.with_answer, std::min(config.max_positions, prompt + answer));
+  }
+  return most;
+}
+
+}  // namespace
 
 engine::TokenBatch token_batch(const data::Batch& b) {
   return {.rows = b.rows,
@@ -75,6 +94,22 @@ Score answer_prompts(LoadedModel& model, std::span<const data::Example> examples
               score.asked, total);
   }
   return score;
+}
+
+DataFacts data_facts(const Settings& s, const model::Config& config, const data::TokenizedDataset& dataset,
+                     const data::Tokenizer& tokenizer) {
+  constexpr std::int64_t kMostBatches = 20'000, kMostRows = 4'000'000;
+  const std::int64_t micro_batches = std::min({static_cast<std::int64_t>(s.rate.steps) * s.accumulation, kMostBatches,
+                                               std::max<std::int64_t>(1, kMostRows / std::max(1, s.batch))});
+  const int ways = mesh::batch_devices(s.model.mesh);
+  std::vector<data::BatchSize> shares =
+      data::largest_batch_per_device(dataset.train, batch_options(s), 0, micro_batches, ways);
+  return {
+      .config = config,
+      .largest = ways == 1 ? shares.front() : data::largest_batch(dataset.train, batch_options(s), 0, micro_batches),
+      .shares = std::move(shares),
+      .evaluation = data::largest_eval_batch_per_device(evaluation_rows(s, dataset.eval), eval_options(s), ways),
+      .asked = asked_prompts(s, config, dataset, tokenizer)};
 }
 
 }  // namespace mw::train

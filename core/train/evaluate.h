@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluation on held-out rows: loss, and answers compared with the expected ones.
+// Evaluation on held-out rows: loss, and answers compared with the expected ones; the sizes of a run's batches.
 #pragma once
 #include <functional>
 #include <span>
 #include <stop_token>
+#include <vector>
 
 #include "core/base/event.h"
 #include "core/data/dataset/batches.h"
-#include "core/train/model.h"
+#include "core/data/tokenizer/chat.h"
+#include "core/data/tokenizer/tokenizer.h"
+#include "core/train/settings.h"
+
+namespace mw::engine {
+struct StepOptions;
+struct TokenBatch;
+}  // namespace mw::engine
 
 namespace mw::train {
+
+struct LoadedModel;
 
 engine::TokenBatch token_batch(const data::Batch& batch);  // views into `batch`
 
@@ -37,5 +47,20 @@ struct Score {
 Score answer_prompts(LoadedModel& model, std::span<const data::Example> examples, long limit,
                      const data::ChatTemplate& chat, const options::SampleOptions& options, std::stop_token stop,
                      const std::function<void(const event::Sample&, long done, long total)>& on_answer);
+
+// Properties of the data that the planner uses for a run.
+struct DataFacts {
+  model::Config config;
+  data::BatchSize largest;                    // maxima over the micro-batches of the run
+  std::vector<data::BatchSize> shares;        // the same per shard along the batch axes of the mesh
+  std::vector<data::BatchSize> evaluation{};  // the same for batches of held-out rows; empty if there are none
+  struct PromptTokens {                       // prompts that are answered during the run; 0: none
+    int prompt = 0, with_answer = 0;          // longest prompt; longest prompt with its answer limit
+  } asked{};
+};
+
+// Examines at most the first 20,000 micro-batches of at most 4,000,000 rows, and all held-out rows and prompts.
+DataFacts data_facts(const Settings& settings, const model::Config& config, const data::TokenizedDataset& dataset,
+                     const data::Tokenizer& tokenizer);
 
 }  // namespace mw::train

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/engine/transformer/checks.h"
 
 namespace mw::train {
@@ -38,6 +39,15 @@ std::string trimmed(const std::string& text) {
 
 }  // namespace
 
+LoadedModel::LoadedModel() = default;
+LoadedModel::LoadedModel(LoadedModel&&) noexcept = default;
+LoadedModel& LoadedModel::operator=(LoadedModel&&) noexcept = default;
+LoadedModel::~LoadedModel() = default;
+
+const model::Config& LoadedModel::config() const {
+  return cluster->config();
+}
+
 int thread_count(int wanted) {
   return wanted > 0 ? wanted : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
@@ -62,7 +72,7 @@ std::unique_ptr<data::Tokenizer> load_tokenizer_of(const ModelSettings& settings
   return data::load_tokenizer(settings.tokenizer.empty() ? settings.path : settings.tokenizer);
 }
 
-LoadedModel load_model(const ModelSettings& settings, const Progress& progress) {
+LoadedModel load_model(const ModelSettings& settings, const CountProgress& progress) {
   if (settings.path.empty())
     throw Error({.id = "MODEL",
                  .message = "model.path is not set",
@@ -79,11 +89,11 @@ LoadedModel load_model(const ModelSettings& settings, const Progress& progress) 
   return out;
 }
 
-LoadedModel load_weights(const ModelSettings& settings, const model::Config& config, const Progress& progress) {
+LoadedModel load_weights(const ModelSettings& settings, const model::Config& config, const CountProgress& progress) {
   LoadedModel out;
   const model::TensorInventory inventory(config);
   std::unique_ptr<formats::HfWeights> weights;  // checked before memory is allocated
-  if (settings.init == Init::load) weights = std::make_unique<formats::HfWeights>(settings.path, inventory);
+  if (settings.init == options::Init::load) weights = std::make_unique<formats::HfWeights>(settings.path, inventory);
   out.cluster = engine::Cluster::create(config, {.mesh = settings.mesh,
                                                  .rules = settings.rules,
                                                  .weights = settings.weights,
@@ -115,7 +125,7 @@ options::ChatFormat chat_format(model::Family family) {
   return options::ChatFormat::gemma3;
 }
 
-options::Lora lora_options(const formats::Adapter& adapter) {
+options::Lora lora_options(const formats::PeftAdapter& adapter) {
   return {.rank = adapter.rank,
           .alpha = adapter.alpha,
           .dropout = adapter.dropout,
@@ -126,16 +136,16 @@ options::Lora lora_options(const formats::Adapter& adapter) {
           .dora = adapter.dora};
 }
 
-options::Lora lora_options(const formats::Adapter& adapter, const options::Lora& training) {
+options::Lora lora_options(const formats::PeftAdapter& adapter, const options::Lora& training) {
   options::Lora options = lora_options(adapter);
   options.dropout = training.dropout;
   options.plus_ratio = training.plus_ratio;
   return options;
 }
 
-formats::Adapter read_adapter(const std::filesystem::path& folder, const std::filesystem::path& model) {
+formats::PeftAdapter read_adapter(const std::filesystem::path& folder, const std::filesystem::path& model) {
   const model::TensorInventory inventory(formats::read_config(model));
-  formats::Adapter adapter = formats::read_peft(folder, inventory);
+  formats::PeftAdapter adapter = formats::read_peft(folder, inventory);
   for (const engine::ResolvedLora& r : engine::resolve_lora(inventory, lora_options(adapter))) {
     const bool there = std::any_of(adapter.modules.begin(), adapter.modules.end(),
                                    [&](const auto& m) { return m.target.module == r.target.module; });
@@ -154,7 +164,7 @@ formats::Adapter read_adapter(const std::filesystem::path& folder, const std::fi
 namespace {
 
 // The values of a module; throws ADAPTER if the adapter has none of this size.
-const formats::AdapterModule& module_of(const formats::Adapter& adapter, const model::LoraTarget& target, size_t a,
+const formats::AdapterModule& module_of(const formats::PeftAdapter& adapter, const model::LoraTarget& target, size_t a,
                                         size_t b) {
   const auto from = std::find_if(adapter.modules.begin(), adapter.modules.end(),
                                  [&](const auto& m) { return m.target.module == target.module; });
@@ -183,12 +193,12 @@ size_t trained_index(const engine::Cluster& cluster, const model::LoraTarget& ta
 
 }  // namespace
 
-void attach_adapter(const formats::Adapter& adapter, std::uint64_t seed, engine::Cluster& cluster) {
+void attach_adapter(const formats::PeftAdapter& adapter, std::uint64_t seed, engine::Cluster& cluster) {
   cluster.add_lora(lora_options(adapter), seed);
   copy_adapter(adapter, cluster);
 }
 
-void copy_adapter(const formats::Adapter& adapter, engine::Cluster& cluster) {
+void copy_adapter(const formats::PeftAdapter& adapter, engine::Cluster& cluster) {
   for (const engine::ResolvedLora& r : engine::resolve_lora(cluster.inventory(), lora_options(adapter))) {
     const size_t a = trained_index(cluster, r.target, ".lora_a"), b = trained_index(cluster, r.target, ".lora_b");
     const auto size = [&](size_t i) { return static_cast<size_t>(cluster.trained()[i].size); };
@@ -200,18 +210,18 @@ void copy_adapter(const formats::Adapter& adapter, engine::Cluster& cluster) {
   cluster.values_written();
 }
 
-formats::Adapter adapter_of(const engine::Cluster& cluster, const options::Lora& options,
-                            const std::string& base_model) {
-  formats::Adapter adapter{.rank = options.rank,
-                           .alpha = static_cast<float>(options.alpha),
-                           .dropout = static_cast<float>(options.dropout),
-                           .rslora = options.rslora,
-                           .dora = options.dora,
-                           .base_model = base_model,
-                           .targets = options.targets,
-                           .rank_pattern = options.rank_pattern,
-                           .alpha_pattern = options.alpha_pattern,
-                           .modules = {}};
+formats::PeftAdapter adapter_of(const engine::Cluster& cluster, const options::Lora& options,
+                                const std::string& base_model) {
+  formats::PeftAdapter adapter{.rank = options.rank,
+                               .alpha = static_cast<float>(options.alpha),
+                               .dropout = static_cast<float>(options.dropout),
+                               .rslora = options.rslora,
+                               .dora = options.dora,
+                               .base_model = base_model,
+                               .targets = options.targets,
+                               .rank_pattern = options.rank_pattern,
+                               .alpha_pattern = options.alpha_pattern,
+                               .modules = {}};
   const auto values = [&](const model::LoraTarget& target, const char* factor) {
     const size_t i = trained_index(cluster, target, factor);
     std::vector<float> out(static_cast<size_t>(cluster.trained()[i].size));
@@ -293,12 +303,12 @@ Answer answer(LoadedModel& model, const std::string& prompt, const data::ChatTem
 void load_tuned(LoadedModel& model, const std::filesystem::path& folder, ModelSettings settings) {
   if (!path_exists(folder / "adapter_config.json")) {
     settings.path = folder;
-    settings.init = Init::load;
-    model = {};  // freed first: memory suffices for one model only
+    settings.init = options::Init::load;
+    model = LoadedModel();  // freed first: memory suffices for one model only
     model = load_model(settings);
     return;
   }
-  const formats::Adapter adapter = formats::read_peft(folder, model.cluster->inventory());
+  const formats::PeftAdapter adapter = formats::read_peft(folder, model.cluster->inventory());
   attach_adapter(adapter, settings.seed, *model.cluster);
 }
 

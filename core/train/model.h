@@ -5,29 +5,38 @@
 #include <memory>
 #include <string>
 
+#include "core/base/event.h"
 #include "core/base/json.h"
 #include "core/data/tokenizer/chat.h"
 #include "core/data/tokenizer/tokenizer.h"
-#include "core/engine/distributed/cluster.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
 #include "core/train/settings.h"
 
+namespace mw::engine {
+class Cluster;
+}
+
 namespace mw::train {
 
 struct LoadedModel {
+  LoadedModel();
+  LoadedModel(LoadedModel&&) noexcept;
+  LoadedModel& operator=(LoadedModel&&) noexcept;
+  ~LoadedModel();
+  const model::Config& config() const;
+
   std::unique_ptr<engine::Cluster> cluster;
   std::unique_ptr<data::Tokenizer> tokenizer;
-  const model::Config& config() const { return cluster->config(); }
 };
 
-using Progress = std::function<void(long done, long total)>;
 // Throws for a missing or broken folder, an unsupported architecture, a tokenizer larger than the vocabulary, and an
 // exceeded capacity.
-LoadedModel load_model(const ModelSettings& settings, const Progress& progress = {});
+LoadedModel load_model(const ModelSettings& settings, const CountProgress& progress = {});
 
 // Loads weights for `config` from settings.path, or initialises them at random. Does not load the tokenizer.
-LoadedModel load_weights(const ModelSettings& settings, const model::Config& config, const Progress& progress = {});
+LoadedModel load_weights(const ModelSettings& settings, const model::Config& config,
+                         const CountProgress& progress = {});
 
 // Loads only the tokenizer.
 std::unique_ptr<data::Tokenizer> load_tokenizer_of(const ModelSettings& settings);
@@ -35,19 +44,19 @@ std::unique_ptr<data::Tokenizer> load_tokenizer_of(const ModelSettings& settings
 options::ChatFormat chat_format(model::Family family);
 
 // Reads an adapter and checks it against the config.json of the model, without loading weights.
-formats::Adapter read_adapter(const std::filesystem::path& folder, const std::filesystem::path& model);
+formats::PeftAdapter read_adapter(const std::filesystem::path& folder, const std::filesystem::path& model);
 // LoRA options with the modules, ranks, alphas and dropout of the adapter.
-options::Lora lora_options(const formats::Adapter& adapter);
+options::Lora lora_options(const formats::PeftAdapter& adapter);
 // The same with the dropout and the learning rates of `training`, which a file does not have.
-options::Lora lora_options(const formats::Adapter& adapter, const options::Lora& training);
+options::Lora lora_options(const formats::PeftAdapter& adapter, const options::Lora& training);
 // Adds the LoRA to a cluster for inference and copies the values.
-void attach_adapter(const formats::Adapter& adapter, std::uint64_t seed, engine::Cluster& cluster);
+void attach_adapter(const formats::PeftAdapter& adapter, std::uint64_t seed, engine::Cluster& cluster);
 // Attaches the adapter in `folder` to a model loaded with `settings`, or replaces the model by the one in `folder`.
 void load_tuned(LoadedModel& model, const std::filesystem::path& folder, ModelSettings settings);
 // Copies values into a cluster with this LoRA; adapter_of reads them back for saving.
-void copy_adapter(const formats::Adapter& adapter, engine::Cluster& cluster);
-formats::Adapter adapter_of(const engine::Cluster& cluster, const options::Lora& options,
-                            const std::string& base_model);
+void copy_adapter(const formats::PeftAdapter& adapter, engine::Cluster& cluster);
+formats::PeftAdapter adapter_of(const engine::Cluster& cluster, const options::Lora& options,
+                                const std::string& base_model);
 
 Bytes machine_memory();
 // Memory per device of the mesh: settings.capacity, or an equal share of the machine's memory.

@@ -10,6 +10,7 @@
 #include "core/base/rng.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/train/sliced_model.h"
 
@@ -75,12 +76,12 @@ std::vector<float> rows_of(const std::vector<float>& all, const PromptBatch& bat
   return out;
 }
 
-ModelOutput run_whole(const fs::path& folder, const formats::Adapter* adapter, ModelSettings settings,
-                      const PromptBatch& batch, const Progress& progress) {
+ModelOutput run_whole(const fs::path& folder, const formats::PeftAdapter* adapter, ModelSettings settings,
+                      const PromptBatch& batch, const CountProgress& progress) {
   settings.path = folder;
   settings.weights = model::WeightType::f32;
   settings.use = engine::NetworkUse::inference;
-  settings.init = Init::load;
+  settings.init = options::Init::load;
   LoadedModel model = load_weights(settings, formats::read_config(folder));
   if (adapter) attach_adapter(*adapter, settings.seed, *model.cluster);
   engine::Network& network = model.cluster->network(0);
@@ -92,7 +93,7 @@ ModelOutput run_whole(const fs::path& folder, const formats::Adapter* adapter, M
 
 // Layer by layer, each read once for all uses.
 std::vector<ModelOutput> run_sliced(const SlicedModel& model, std::span<const AdapterUse> uses,
-                                    const PromptBatch& batch, const Progress& progress) {
+                                    const PromptBatch& batch, const CountProgress& progress) {
   std::vector<ModelOutput> out(uses.size());
   std::vector<std::vector<float>> logits =
       model.logits(batch.batch(), uses, progress,
@@ -102,19 +103,20 @@ std::vector<ModelOutput> run_sliced(const SlicedModel& model, std::span<const Ad
 }
 
 // The base model, with the adapter beside it and, if it is run layer by layer, with the adapter folded in.
-std::vector<ModelOutput> run_base(const fs::path& base, const formats::Adapter& adapter, const ModelSettings& settings,
-                                  const PromptBatch& batch, const std::function<Progress()>& next_part) {
+std::vector<ModelOutput> run_base(const fs::path& base, const formats::PeftAdapter& adapter,
+                                  const ModelSettings& settings, const PromptBatch& batch,
+                                  const std::function<CountProgress()>& next_part) {
   if (SlicedModel::possible(formats::read_config(base)))
     return run_sliced(SlicedModel(base, &adapter, settings.threads),
                       std::array{AdapterUse::none, AdapterUse::beside, AdapterUse::folded}, batch, next_part());
   std::vector<ModelOutput> out;
-  for (const formats::Adapter* with : {static_cast<const formats::Adapter*>(nullptr), &adapter})
+  for (const formats::PeftAdapter* with : {static_cast<const formats::PeftAdapter*>(nullptr), &adapter})
     out.push_back(run_whole(base, with, settings, batch, next_part()));
   return out;
 }
 
 ModelOutput run_merged(const fs::path& merged, const ModelSettings& settings, const PromptBatch& batch,
-                       const Progress& progress) {
+                       const CountProgress& progress) {
   if (!SlicedModel::possible(formats::read_config(merged)))
     return run_whole(merged, nullptr, settings, batch, progress);
   return std::move(
@@ -174,7 +176,7 @@ bool is_f32(const fs::path& folder) {
   for (const fs::path& path : formats::weight_files(folder)) {
     const formats::SafetensorsFile file(path);
     for (const formats::TensorInfo& t : file.tensors())
-      if (t.dtype != formats::DType::f32) return false;
+      if (t.dtype != formats::TensorDType::f32) return false;
   }
   return true;
 }
@@ -280,8 +282,8 @@ Json form_json(const FormParity& f) {
 
 }  // namespace
 
-Parity check_parity(const fs::path& base, const formats::Adapter& adapter, const fs::path& merged,
-                    const ModelSettings& settings, const Progress& progress, const ParityOptions& options) {
+Parity check_parity(const fs::path& base, const formats::PeftAdapter& adapter, const fs::path& merged,
+                    const ModelSettings& settings, const CountProgress& progress, const ParityOptions& options) {
   Parity p;
   const model::Config config = formats::read_config(merged);
   const Bytes capacity = settings.capacity.value > 0 ? settings.capacity : machine_memory();
@@ -295,7 +297,7 @@ Parity check_parity(const fs::path& base, const formats::Adapter& adapter, const
   const bool sliced = SlicedModel::possible(formats::read_config(base)), f32 = is_f32(merged);
   p.weights = f32 ? "f32" : "bf16";
   const long parts = (sliced ? 2 : 3) + (options.serve ? 1 : 0);
-  const auto part = [&](long index) -> Progress {
+  const auto part = [&](long index) -> CountProgress {
     if (!progress) return {};
     return [&progress, index, parts](long done, long of) {
       progress(index * kPartSteps + kPartSteps * done / std::max(1L, of), parts * kPartSteps);

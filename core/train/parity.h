@@ -85,7 +85,7 @@ struct ParityOptions {
   std::vector<ParityPrompt> prompts{};  // besides the fixed ones; at most kMostPrompts of kMostPromptTokens are used
   // Empty: ParityForm::served is left out. `weights`: type of the merged files.
   std::function<ServedRun(const std::vector<ParityPrompt>& prompts, model::WeightType weights,
-                          const Progress& progress)>
+                          const CountProgress& progress)>
       serve{};
 };
 inline constexpr size_t kMostPrompts = 6, kMostPromptTokens = 32;
@@ -94,9 +94,9 @@ inline constexpr size_t kMostPrompts = 6, kMostPromptTokens = 32;
 // effect or 2^-6, whichever is larger, but not above half of the effect, because rounding would then have erased the
 // adapter; served, twice that without the last condition. Runs layer by layer (SlicedModel) except for E2B and E4B;
 // not_run if memory does not suffice. Exceptions of `progress` abort the check.
-Parity check_parity(const std::filesystem::path& base, const formats::Adapter& adapter,
-                    const std::filesystem::path& merged, const ModelSettings& settings, const Progress& progress = {},
-                    const ParityOptions& options = {});
+Parity check_parity(const std::filesystem::path& base, const formats::PeftAdapter& adapter,
+                    const std::filesystem::path& merged, const ModelSettings& settings,
+                    const CountProgress& progress = {}, const ParityOptions& options = {});
 Json to_json(const Parity& parity);
 std::string parity_text(const Parity& parity);  // a table with one line per form, and the differences of greedy text
 

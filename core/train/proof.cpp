@@ -9,8 +9,9 @@
 #include <optional>
 #include <tuple>
 
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
+#include "core/base/units.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/train/evaluate.h"
 #include "core/train/model.h"
 #include "core/train/rounding.h"
@@ -51,7 +52,7 @@ class Prover {
   Prover(const ProofRequest& request, std::stop_token stop)
       : request_(request), s_(request.settings), stop_(std::move(stop)) {}
 
-  MeshProof operator()() {
+  MeshComparison operator()() {
     load();
     compare_start();
     if (request_.on_mesh) request_.on_mesh(*mesh_.cluster);
@@ -98,11 +99,11 @@ class Prover {
   StepRounding rounding_;
   std::optional<TrafficPlan> plan_;
   std::vector<double> gradient_bounds_;  // of each trained tensor in this step
-  MeshProof proof_;
+  MeshComparison proof_;
 };
 
 LoadedModel Prover::load_one(const ModelSettings& settings, const char* phase) const {
-  std::optional<formats::Adapter> adapter;
+  std::optional<formats::PeftAdapter> adapter;
   Settings s = s_;
   if (s.method == model::TrainMethod::lora && !s.lora.adapter.empty()) {
     adapter = read_adapter(s.lora.adapter, s.model.path);
@@ -280,36 +281,37 @@ void Prover::compare_traffic(long step, const std::vector<data::Batch>& micro) {
       return list[found->second];
     };
     for (const mesh::Collective& c : plan_->collectives(plan_->own(micro, d), d)) entry(c).planned += c.moved * c.calls;
-    for (const engine::Traffic& t : mesh_.cluster->traffic(d)) entry(t.what).counted += t.what.moved * t.what.calls;
+    for (const engine::CollectiveTraffic& t : mesh_.cluster->traffic(d))
+      entry(t.what).counted += t.what.moved * t.what.calls;
     proof_.traffic.insert(proof_.traffic.end(), list.begin(), list.end());
   }
 }
 
 }  // namespace
 
-Bytes MeshProof::planned() const {
+Bytes MeshComparison::planned() const {
   Bytes sum;
   for (const TrafficComparison& t : traffic) sum += t.planned;
   return sum;
 }
 
-Bytes MeshProof::counted() const {
+Bytes MeshComparison::counted() const {
   Bytes sum;
   for (const TrafficComparison& t : traffic) sum += t.counted;
   return sum;
 }
 
-const TensorComparison* MeshProof::first_broken_tensor() const {
+const TensorComparison* MeshComparison::first_broken_tensor() const {
   const auto at = std::find_if(tensors.begin(), tensors.end(), [](const auto& t) { return !t.holds(); });
   return at == tensors.end() ? nullptr : &*at;
 }
 
-const TrafficComparison* MeshProof::first_broken_traffic() const {
+const TrafficComparison* MeshComparison::first_broken_traffic() const {
   const auto at = std::find_if(traffic.begin(), traffic.end(), [](const auto& t) { return !t.holds(); });
   return at == traffic.end() ? nullptr : &*at;
 }
 
-MeshProof prove(const ProofRequest& request, std::stop_token stop) {
+MeshComparison prove(const ProofRequest& request, std::stop_token stop) {
   return Prover(request, std::move(stop))();
 }
 

@@ -13,8 +13,12 @@
 
 #include "core/base/json.h"
 #include "core/base/ledger.h"
-#include "core/engine/distributed/cluster.h"
-#include "core/train/trainer.h"
+#include "core/mesh/collectives/collectives.h"
+#include "core/train/evaluate.h"
+
+namespace mw::engine {
+class Cluster;
+}
 
 namespace mw::train {
 
@@ -36,7 +40,7 @@ struct TrafficComparison {
   bool holds() const { return planned == counted; }
 };
 
-struct MeshProof {
+struct MeshComparison {
   mesh::Mesh mesh;
   long steps = 0;
   std::int64_t parameters = 0, trained = 0;
@@ -60,6 +64,6 @@ struct ProofRequest {
   std::function<void(engine::Cluster&)> on_mesh = {};  // called with the sharded model before the first step
 };
 // Throws MESH for a mesh of one device, cancelled() after a stop, and the errors of a training run.
-MeshProof prove(const ProofRequest& request, std::stop_token stop = {});
+MeshComparison prove(const ProofRequest& request, std::stop_token stop = {});
 
 }  // namespace mw::train

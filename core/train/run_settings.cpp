@@ -6,13 +6,13 @@
 #include "core/base/files.h"
 #include "core/data/tokenizer/chat_template.h"
 #include "core/engine/transformer/checks.h"
+#include "core/engine/transformer/lora.h"
 #include "core/experiment/hub_dataset.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/collectives/local_config.h"
 #include "core/mesh/layout/sharding_options.h"
 #include "core/mesh/layout/size_constraints.h"
-#include "core/mesh/layout/unused_axes.h"
 #include "core/model/catalogue.h"
 #include "core/train/model.h"
 
@@ -35,9 +35,9 @@ void require_model(const options::Model& model) {
 }
 
 // Dollars become time at the price of every device.
-Budget budget_of(const experiment::ExperimentConfig& config) {
+RunBudget budget_of(const experiment::BoundExperiment& config) {
   const options::Budget& given = config.budget;
-  Budget budget{.seconds = 3600 * given.hours, .tokens = static_cast<std::int64_t>(given.tokens)};
+  RunBudget budget{.seconds = 3600 * given.hours, .tokens = static_cast<std::int64_t>(given.tokens)};
   if (given.usd <= 0) return budget;
   const double hourly = config.price.usd_per_chip_hour * config.mesh.devices();
   if (hourly <= 0)
@@ -121,7 +121,7 @@ mesh::Placement training_placement(const Settings& s, const model::Config& confi
   return placement;
 }
 
-Settings data_only_settings(const experiment::ExperimentConfig& config, model::Family family) {
+Settings data_only_settings(const experiment::BoundExperiment& config, model::Family family) {
   Settings s;
   static_cast<options::DataRows&>(s.data) = config.data;
   s.data.chat = chat_template(config, family);
@@ -132,7 +132,7 @@ Settings data_only_settings(const experiment::ExperimentConfig& config, model::F
   return s;
 }
 
-void check_target(const experiment::ExperimentConfig& config) {
+void check_target(const experiment::BoundExperiment& config) {
   if (config.target.id != "cpu")
     throw Error({.id = "TARGET",
                  .message = "the engine runs only on this machine",
@@ -149,7 +149,7 @@ void check_target(const experiment::ExperimentConfig& config) {
                  .fix = "use a smaller mesh"});
 }
 
-ModelSettings model_values(const experiment::ExperimentConfig& config) {
+ModelSettings model_values(const experiment::BoundExperiment& config) {
   ModelSettings m;
   m.path = config.model.path;
   m.tokenizer = config.model.tokenizer;
@@ -177,7 +177,7 @@ void require_weights(const ModelSettings& model) {
                    .fix = "download the model again, or choose another folder"});
 }
 
-ModelSettings model_settings(const experiment::ExperimentConfig& config) {
+ModelSettings model_settings(const experiment::BoundExperiment& config) {
   require_model(config.model);
   return model_values(config);
 }
@@ -190,12 +190,12 @@ data::ChatTemplate served_template(const options::Model& model, model::Family fa
   return data::load_chat_template(model.tokenizer_path(), chat_format(family));
 }
 
-data::ChatTemplate chat_template(const experiment::ExperimentConfig& config, model::Family family) {
+data::ChatTemplate chat_template(const experiment::BoundExperiment& config, model::Family family) {
   return config.data.requested_chat ? data::ChatTemplate(*config.data.requested_chat)
                                     : served_template(config.model, family);
 }
 
-Settings train_settings(const experiment::ExperimentConfig& config) {
+Settings train_settings(const experiment::BoundExperiment& config) {
   check_target(config);
   if (config.data.path.empty() && !config.data.source.empty())
     throw Error({.id = "MISSING",
@@ -214,11 +214,11 @@ Settings train_settings(const experiment::ExperimentConfig& config) {
   return settings;
 }
 
-formats::DType save_dtype(const options::Training& train) {
-  return train.save_dtype == model::DType::f32 ? formats::DType::f32 : formats::DType::bf16;
+formats::TensorDType save_dtype(const options::Training& train) {
+  return train.save_dtype == model::DType::f32 ? formats::TensorDType::f32 : formats::TensorDType::bf16;
 }
 
-Settings plan_settings(const experiment::ExperimentConfig& config, model::Family family) {
+Settings plan_settings(const experiment::BoundExperiment& config, model::Family family) {
   check_target(config);
   check_planned_only(config.train);
   check_evaluations(config.train);

@@ -6,22 +6,22 @@
 #include <numbers>
 
 #include "core/base/optimizer_steps.h"
-#include "core/data/dataset/pack.h"
+#include "core/data/dataset/batches.h"
 #include "core/engine/transformer/network.h"
 
 namespace mw::train {
 
-double learning_rate(const LearningRateSchedule& rate, long step) {
+double learning_rate(const options::LearningRateSchedule& rate, long step) {
   if (step <= rate.warmup) return rate.peak * static_cast<double>(step) / static_cast<double>(rate.warmup);
   const double span = std::max(1.0, static_cast<double>(rate.steps - rate.warmup));
   const double done = std::clamp(static_cast<double>(step - rate.warmup) / span, 0.0, 1.0);
   double share = 1;  // position between the final rate (0) and the peak (1)
-  if (rate.schedule == Schedule::cosine) share = 0.5 * (1 + std::cos(std::numbers::pi * done));
-  if (rate.schedule == Schedule::linear) share = 1 - done;
+  if (rate.schedule == options::Schedule::cosine) share = 0.5 * (1 + std::cos(std::numbers::pi * done));
+  if (rate.schedule == options::Schedule::linear) share = 1 - done;
   return rate.peak * (rate.final_ratio + (1 - rate.final_ratio) * share);
 }
 
-double Budget::share_left(double seconds_used, std::int64_t tokens_used) const {
+double RunBudget::share_left(double seconds_used, std::int64_t tokens_used) const {
   double left = 1;
   if (seconds > 0) left = std::min(left, 1 - seconds_used / seconds);
   if (tokens > 0) left = std::min(left, 1 - static_cast<double>(tokens_used) / static_cast<double>(tokens));

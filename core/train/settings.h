@@ -24,14 +24,9 @@ struct StepOptions;
 
 namespace mw::train {
 
-using options::Init;
-using options::KeepBest;
-using options::LearningRateSchedule;
-using options::Schedule;
-
 struct ModelSettings {
   std::filesystem::path path, tokenizer;  // Hugging Face folder; tokenizer: path, or empty if it is in this folder
-  Init init = Init::load;
+  options::Init init = options::Init::load;
   model::WeightType weights = model::WeightType::f32;
   engine::NetworkUse use = engine::NetworkUse::training;
   Bytes capacity;                                  // of each device; 0: the machine's memory
@@ -45,10 +40,10 @@ struct ModelSettings {
 
 // The rate in step 1..steps: peak * step / warmup during warmup, then the schedule down to peak * final_ratio in the
 // last step.
-double learning_rate(const LearningRateSchedule& rate, long step);
+double learning_rate(const options::LearningRateSchedule& rate, long step);
 
 // What a run may take at most; 0: no limit. A run ends before the step that would exceed it, and can be resumed.
-struct Budget {
+struct RunBudget {
   double seconds = 0;       // of the whole run, resumed parts together
   std::int64_t tokens = 0;  // without padding
   bool is_set() const { return seconds > 0 || tokens > 0; }
@@ -62,7 +57,7 @@ struct Settings : options::Training {
   data::DatasetOptions data;
   data::Packing packing = data::Packing::none;
   options::SampleOptions sample;
-  Budget budget;
+  RunBudget budget;
 };
 
 engine::StepOptions step_options(const Settings& settings);  // of any step: without its number and gradient scale

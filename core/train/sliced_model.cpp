@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/engine/distributed/cluster.h"
 #include "core/engine/kernels/gemm.h"
 #include "core/train/merge.h"
 
@@ -13,8 +14,8 @@ namespace mw::train {
 namespace {
 
 // The modules of one layer, renumbered for a model with only this layer.
-formats::Adapter of_layer(const formats::Adapter& whole, int layer, const model::TensorInventory& sliced) {
-  formats::Adapter part{.rank = whole.rank, .alpha = whole.alpha, .rslora = whole.rslora, .dora = whole.dora};
+formats::PeftAdapter of_layer(const formats::PeftAdapter& whole, int layer, const model::TensorInventory& sliced) {
+  formats::PeftAdapter part{.rank = whole.rank, .alpha = whole.alpha, .rslora = whole.rslora, .dora = whole.dora};
   for (const formats::AdapterModule& m : whole.modules) {
     if (m.target.layer != layer) continue;
     const auto targets = sliced.lora_targets();
@@ -55,7 +56,8 @@ Bytes SlicedModel::memory(const model::Config& config) {
   return Bytes(4 * largest + largest / 2 + 2 * kHead.value);
 }
 
-SlicedModel::SlicedModel(const std::filesystem::path& folder, const formats::Adapter* adapter, int threads, Bytes head)
+SlicedModel::SlicedModel(const std::filesystem::path& folder, const formats::PeftAdapter* adapter, int threads,
+                         Bytes head)
     : config_(formats::read_config(folder)),
       inventory_(config_),
       weights_(folder, inventory_),
@@ -114,7 +116,7 @@ void SlicedModel::use_adapter(Slice& slice, int layer, AdapterUse use) const {
   if (!adapter_ || use == AdapterUse::none) return;
   engine::Cluster& cluster = *slice.cluster;
   if (use == AdapterUse::beside) {
-    if (const formats::Adapter part = of_layer(*adapter_, layer, cluster.inventory()); !part.modules.empty())
+    if (const formats::PeftAdapter part = of_layer(*adapter_, layer, cluster.inventory()); !part.modules.empty())
       attach_adapter(part, 0, cluster);
     return;
   }
@@ -136,7 +138,7 @@ std::vector<float> SlicedModel::logits(const engine::TokenBatch& batch) const {
 }
 
 std::vector<std::vector<float>> SlicedModel::logits(const engine::TokenBatch& batch, std::span<const AdapterUse> uses,
-                                                    const Progress& progress, const OnHidden& on_hidden) const {
+                                                    const CountProgress& progress, const OnHidden& on_hidden) const {
   const size_t tokens = static_cast<size_t>(batch.rows) * static_cast<size_t>(batch.len);
   const auto dim = static_cast<size_t>(config_.dim), vocab = static_cast<size_t>(config_.vocab);
   std::vector<int> ids(tokens);  // indices into the rows of a slice

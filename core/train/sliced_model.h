@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "core/base/units.h"
-#include "core/engine/transformer/network.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
 #include "core/train/model.h"
+
+namespace mw::engine {
+struct TokenBatch;
+}
 
 namespace mw::train {
 
@@ -27,7 +30,8 @@ class SlicedModel {
   static Bytes memory(const model::Config& config);
 
   // `adapter` (or null) must outlive the object. `head` is the size of a piece of the head. Throws like HfWeights.
-  SlicedModel(const std::filesystem::path& folder, const formats::Adapter* adapter, int threads, Bytes head = kHead);
+  SlicedModel(const std::filesystem::path& folder, const formats::PeftAdapter* adapter, int threads,
+              Bytes head = kHead);
   ~SlicedModel();
   const model::Config& config() const { return config_; }
   // Logits [rows * len, vocab] of a batch without padding, for each use of the adapter in the order of AdapterUse;
@@ -35,7 +39,7 @@ class SlicedModel {
   // [rows * len, dim] behind each layer in turn; `use`: index in `uses`.
   using OnHidden = std::function<void(size_t use, const std::vector<float>& hidden)>;
   std::vector<std::vector<float>> logits(const engine::TokenBatch& batch, std::span<const AdapterUse> uses,
-                                         const Progress& progress = {}, const OnHidden& on_hidden = {}) const;
+                                         const CountProgress& progress = {}, const OnHidden& on_hidden = {}) const;
   // With the adapter beside the weights, if there is one.
   std::vector<float> logits(const engine::TokenBatch& batch) const;
 
@@ -51,7 +55,7 @@ class SlicedModel {
   model::Config config_;
   model::TensorInventory inventory_;
   formats::HfWeights weights_;
-  const formats::Adapter* adapter_;
+  const formats::PeftAdapter* adapter_;
   int threads_;
   Bytes head_;
   std::unique_ptr<Product> product_;  // null without an adapter

@@ -24,7 +24,7 @@ std::vector<mesh::DeviceTokens> TrafficPlan::own(std::span<const data::Batch> mi
   const mesh::BatchSlice share = mesh::batch_slice(cluster_.mesh(), device);
   std::vector<mesh::DeviceTokens> all;
   for (const data::Batch& batch : micro) {
-    const mesh::Range rows = mesh::batch_rows(share, batch.rows);
+    const mesh::IndexInterval rows = mesh::batch_rows(share, batch.rows);
     std::int64_t tokens = 0, with_loss = 0;
     for (std::int64_t i = rows.begin * batch.len; i < rows.end * batch.len; ++i) {
       const auto at = static_cast<size_t>(i);
@@ -42,20 +42,20 @@ std::vector<mesh::Collective> TrafficPlan::collectives(std::span<const mesh::Dev
   return planned_ ? planned_->of(device, own) : std::vector<mesh::Collective>();
 }
 
-event::Traffic traffic_of(const engine::Cluster& cluster, long step, const TrafficPlan& plan,
-                          std::span<const data::Batch> micro) {
-  event::Traffic out{.step = step, .entries = {}, .devices = {}};
+event::StepTraffic traffic_of(const engine::Cluster& cluster, long step, const TrafficPlan& plan,
+                              std::span<const data::Batch> micro) {
+  event::StepTraffic out{.step = step, .entries = {}, .devices = {}};
   const int devices = cluster.devices();
   using Key = std::tuple<mesh::Phase, int, std::string, mesh::CollectiveKind, mesh::Cause>;
-  std::map<Key, event::Traffic::Entry> entries;
+  std::map<Key, event::StepTraffic::Entry> entries;
   for (int d = 0; d < devices; ++d) {
-    event::Traffic::Device& total = out.devices.emplace_back();
+    event::StepTraffic::Device& total = out.devices.emplace_back();
     std::map<Key, std::int64_t> calls;  // of this device; devices with smaller pieces make fewer calls
-    for (const engine::Traffic& t : cluster.traffic(d)) {
+    for (const engine::CollectiveTraffic& t : cluster.traffic(d)) {
       const mesh::Collective& c = t.what;
       const Bytes sent = c.moved * c.calls;
       const Key key{c.phase, c.layer, c.axis, c.kind, c.cause};
-      event::Traffic::Entry& e = entries[key];
+      event::StepTraffic::Entry& e = entries[key];
       e.calls = std::max(e.calls, calls[key] += c.calls);
       e.bytes += sent;
       e.seconds += t.seconds / devices;

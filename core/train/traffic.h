@@ -33,7 +33,7 @@ class TrafficPlan {
 
 // Traffic since the last clear_traffic() of the cluster, summed over tensors, with the planned bytes for the step's
 // micro-batches.
-event::Traffic traffic_of(const engine::Cluster& cluster, long step, const TrafficPlan& plan,
-                          std::span<const data::Batch> micro);
+event::StepTraffic traffic_of(const engine::Cluster& cluster, long step, const TrafficPlan& plan,
+                              std::span<const data::Batch> micro);
 
 }  // namespace mw::train

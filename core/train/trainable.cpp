@@ -25,7 +25,7 @@ Trainable trainable_adapters(const model::TensorInventory& inventory, std::span<
   return out;
 }
 
-Trainable trainable_weights(const model::TensorInventory& inventory, formats::DType saved) {
+Trainable trainable_weights(const model::TensorInventory& inventory, formats::TensorDType saved) {
   return {.params = inventory.parameters(),
           .of = inventory.parameters(),
           .file = Bytes(static_cast<std::int64_t>(formats::hf_weights_size(inventory, saved)))};

@@ -23,7 +23,7 @@ struct Trainable {
 // Of LoRA with these adapters, to the byte of the checkpoint; names and layout of PEFT.
 Trainable trainable_adapters(const model::TensorInventory& inventory, std::span<const mesh::AdapterShape> adapters);
 // Of full training that saves its weights in this type.
-Trainable trainable_weights(const model::TensorInventory& inventory, formats::DType saved);
+Trainable trainable_weights(const model::TensorInventory& inventory, formats::TensorDType saved);
 
 std::string to_text(const Trainable& trainable);  // "3.19M parameters, 0.122 %"
 Json to_json(const Trainable& trainable);         // {params, share, bytes}

@@ -7,16 +7,15 @@
 #include <cmath>
 #include <optional>
 
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/units.h"
 #include "core/engine/kernels/kernel_choice.h"
 #include "core/train/checkpoint.h"
 #include "core/train/evaluate.h"
 #include "core/train/model.h"
 #include "core/train/traffic.h"
 #include "core/train/trainable.h"
-#include "core/train/trained_template.h"
 
 namespace mw::train {
 namespace {
@@ -82,7 +81,7 @@ class TrainingRun {
   void log(const std::string& level, const std::string& text) { emit(event::Log{level, text}); }
   void metric(const char* name, double value) { emit(event::Metric{name, counters_.step, value}); }
   // Emits at most ten events a second, and the last one.
-  Progress progress(const char* phase) {
+  CountProgress progress(const char* phase) {
     return [this, phase, last = Clock::time_point()](long done, long total) mutable {
       const auto time = Clock::now();
       if (done < total && time - last < std::chrono::milliseconds(100)) return;
@@ -104,7 +103,7 @@ class TrainingRun {
   bool is_budget_spent() const;
   bool is_patience_spent() const { return s_.patience > 0 && counters_.evaluations.since_best >= s_.patience; }
   bool is_evaluation_pending() const;
-  bool keeps_best() const { return s_.keep_best != KeepBest::none; }
+  bool keeps_best() const { return s_.keep_best != options::KeepBest::none; }
   void require_evaluations() const;
   void after_step(long step);
   bool evaluate();
@@ -115,7 +114,6 @@ class TrainingRun {
   void summarise(bool is_stopped_early);
   event::Finished finish();
   Json data_info() const;
-  Trainable trainable();
 
   const TrainRequest& request_;
   Settings s_;
@@ -157,8 +155,8 @@ void TrainingRun::memory(const char* phase) {
 
 void TrainingRun::traffic(const std::vector<data::Batch>& micro) {
   if (cluster().devices() == 1) return;
-  event::Traffic traffic = traffic_of(cluster(), counters_.step, *traffic_plan_, micro);
-  for (const event::Traffic::Entry& e : traffic.entries) {
+  event::StepTraffic traffic = traffic_of(cluster(), counters_.step, *traffic_plan_, micro);
+  for (const event::StepTraffic::Entry& e : traffic.entries) {
     step_seconds_.collectives += e.seconds - e.waited;
     step_seconds_.waiting += e.waited;
   }
@@ -183,7 +181,7 @@ void TrainingRun::take_profile(StepSeconds* step) {
 
 void TrainingRun::load() {
   emit(event::StateChanged{RunState::running});
-  std::optional<formats::Adapter> adapter;
+  std::optional<formats::PeftAdapter> adapter;
   if (s_.method == model::TrainMethod::lora && !s_.lora.adapter.empty())
     adapter = read_adapter(s_.lora.adapter, s_.model.path);
   s_.model.context = s_.data.max_len;
@@ -215,7 +213,7 @@ void TrainingRun::load() {
 
 // Without values to compare no checkpoint would be the best one, and the run would end early.
 void TrainingRun::require_evaluations() const {
-  const bool by_answers = s_.keep_best == KeepBest::answers;
+  const bool by_answers = s_.keep_best == options::KeepBest::answers;
   if (!s_.decides_by_evaluation() || (by_answers ? !prompts_.empty() : evaluation_rows(s_, dataset_.eval).size() > 0))
     return;
   throw Error({.id = "KEEP-BEST",
@@ -281,23 +279,15 @@ Json TrainingRun::data_info() const {
           {"chat_template", template_record(s_.data.chat)}};
 }
 
-Trainable TrainingRun::trainable() {
-  if (s_.method == model::TrainMethod::full) return trainable_weights(cluster().inventory(), save_dtype(s_));
-  std::vector<mesh::AdapterShape> adapters;
-  for (const engine::ResolvedLora& m : engine::resolve_lora(cluster().inventory(), s_.lora))
-    adapters.push_back({.role = m.target.role, .layer = m.target.layer, .rank = m.rank, .dora = s_.lora.dora});
-  return trainable_adapters(cluster().inventory(), adapters);
-}
-
 void TrainingRun::start() {
-  const Trainable trainable = this->trainable();
+  const Trainable trained = trainable(s_, cluster().config());
   Json info = request_.info;
   info["steps"] = s_.rate.steps;
   info["model"] = {{"path", s_.model.path.string()},
                    {"name", cluster().config().id},
                    {"parameters", cluster().inventory().parameters()},
-                   {"trainable", trainable.params}};
-  info["trainable"] = to_json(trainable);
+                   {"trainable", trained.params}};
+  info["trainable"] = to_json(trained);
   info["device"] = {{"id", "cpu"},
                     {"threads", cluster().device(0).pool.threads()},
                     {"arithmetic", to_string(*s_.model.arithmetic)},
@@ -447,7 +437,7 @@ bool TrainingRun::evaluate() {
   } else if (stop_.stop_requested()) {
     return false;
   }
-  if (s_.keep_best == KeepBest::answers) {
+  if (s_.keep_best == options::KeepBest::answers) {
     const Score score = answers();
     if (history.answered != counters_.step) return false;
     value = score.share();

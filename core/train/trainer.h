@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/event.h"
-#include "core/train/data_facts.h"
+#include "core/train/evaluate.h"
 
 namespace mw::train {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/views/choices.h"
 
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/model/catalogue.h"
 #include "core/model/inventory.h"
 #include "core/plan/document/plan_request.h"
@@ -58,11 +59,14 @@ experiment::Experiment serving_here(const importing::FoundModel& model, const ex
   out.set_value("kind", "serve");
   out.set_value("target.id", "cpu");
   out.set_value("model.path", model.folder.string());
+  const int context = formats::read_config(model.folder).max_positions;
+  const int tokens = context > 0 ? std::min(kHereTokens, context) : kHereTokens;
+  const int prompt = tokens * kHerePrompt / kHereTokens;
   out.set_value("serve.max_num_seqs", 1);
-  out.set_value("serve.max_model_len", kHereTokens);
-  out.set_value("serve.max_num_batched_tokens", kHereTokens);
-  out.set_value("serve.input_len", kHerePrompt);
-  out.set_value("serve.output_len", kHereAnswer);
+  out.set_value("serve.max_model_len", tokens);
+  out.set_value("serve.max_num_batched_tokens", tokens);
+  out.set_value("serve.input_len", prompt);
+  out.set_value("serve.output_len", tokens - prompt);
   return out;
 }
 
@@ -93,7 +97,8 @@ FoundChoice predict_here(importing::FoundModel model, const experiment::Experime
     const plan::Plan plan = plan::predict(plan::plan_request(served, context));
     choice.fits = plan.memory.fits();
     choice.memory = plan.memory.at_peak.total();
-    if (plan.serve && plan.serve->tpot.value > 0) choice.tokens_per_second = reciprocal(plan.serve->tpot);
+    if (plan.serve && plan.serve->tpot.value > 0)
+      choice.tokens_per_second = reciprocal(plan.serve->tpot) * (plan.run.tokens_per_second * plan.serve->tpot.value);
   } catch (const Error& error) {
     if (error.problem().id == "SERVE") choice.fits = false;  // weights and one request exceed the memory
     choice.reason = error.problem().message;

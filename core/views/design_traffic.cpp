@@ -3,7 +3,7 @@
 #include <map>
 
 #include "core/designer/canvas.h"
-#include "core/mesh/layout/network_split.h"
+#include "core/mesh/layout/layout.h"
 #include "core/views/design_view.h"
 
 namespace mw::views {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/plan/cost/run_cost.h"
+#include "core/plan/cost/costing.h"
 #include "core/store/run_settings.h"
 #include "core/train/trainable.h"
 #include "core/views/series.h"

@@ -106,7 +106,7 @@ void RunView::take(const event::Memory& e) {
   append_point(memory_[e.device], {last_time_, e.step, valid_utf8(e.phase), e.bytes, e.peak});
 }
 
-void RunView::take(const event::Traffic& e) {
+void RunView::take(const event::StepTraffic& e) {
   traffic_.append(last_time_, e);
 }
 
@@ -119,7 +119,7 @@ void RunView::take(const event::Checkpoint& e) {
   checkpoints_.push_back({e.step, valid_utf8(e.path)});
 }
 
-void RunView::take(const event::Point& e) {
+void RunView::take(const event::ResultPoint& e) {
   points_.push_back({e.step, valid_utf8(e.kind), as_stored(e.values)});
 }
 

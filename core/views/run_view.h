@@ -89,8 +89,10 @@ class RunView {
   const std::vector<SampleShown>& samples() const { return samples_; }                           // in order of arrival
   std::vector<store::ScoredAnswers> answers() const { return store::scored_answers(samples_); }  // by step
   const std::vector<CheckpointMark>& checkpoints() const { return checkpoints_; }
-  const std::vector<event::Point>& points() const { return points_; }  // of a size run or sweep, in order of arrival
-  const std::deque<LogLine>& log() const { return log_; }              // the last kLogLines lines
+  const std::vector<event::ResultPoint>& points() const {
+    return points_;
+  }                                                        // of a size run or sweep, in order of arrival
+  const std::deque<LogLine>& log() const { return log_; }  // the last kLogLines lines
   std::size_t log_lines_dropped() const { return log_dropped_; }
 
   // The info of the Started event and values from it; empty before Started or if the source does not set them.
@@ -134,10 +136,10 @@ class RunView {
   void take(const event::Started& e);
   void take(const event::Metric& e);
   void take(const event::Memory& e);
-  void take(const event::Traffic& e);
+  void take(const event::StepTraffic& e);
   void take(const event::Sample& e);
   void take(const event::Checkpoint& e);
-  void take(const event::Point& e);
+  void take(const event::ResultPoint& e);
   void take(const event::Log& e);
   void take(const event::Progress& e);
   void take(const event::StateChanged& e);
@@ -152,7 +154,7 @@ class RunView {
   TrafficTimeline traffic_;
   std::vector<SampleShown> samples_;
   std::vector<CheckpointMark> checkpoints_;
-  std::vector<event::Point> points_;
+  std::vector<event::ResultPoint> points_;
   std::deque<LogLine> log_;
   std::size_t log_dropped_ = 0;
   Json info_;

@@ -80,4 +80,10 @@ class Smoothed {
   Series out_;
 };
 
+enum class Better { lower, higher };
+
+// For each point whether no other is at least as good in x and y and better in one of them. Points that are not finite
+// are never on the front.
+std::vector<bool> pareto_front(std::span<const Point> points, Better x = Better::lower, Better y = Better::lower);
+
 }  // namespace mw::views

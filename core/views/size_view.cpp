@@ -35,8 +35,8 @@ std::optional<options::Workload> workload_named(const Json& name) {
   return name.is_string() ? parse<options::Workload>(name.get_ref<const std::string&>()) : std::nullopt;
 }
 
-serve::SizePoint::Measured measured(const Json& j) {
-  serve::SizePoint::Measured m;
+serve::MeasuredSize::Measured measured(const Json& j) {
+  serve::MeasuredSize::Measured m;
   m.seconds = number(j, "seconds");
   m.tokens = whole_number(j, "tokens");
   if (m.tokens == 0) refuse("tokens", "one or more");
@@ -47,8 +47,8 @@ serve::SizePoint::Measured measured(const Json& j) {
   return m;
 }
 
-serve::SizePoint::PredictedTime predicted_time(const Json& j) {
-  serve::SizePoint::PredictedTime t;
+serve::MeasuredSize::PredictedTime predicted_time(const Json& j) {
+  serve::MeasuredSize::PredictedTime t;
   t.seconds = number(j, "seconds");
   t.low = number(j, "seconds_low");
   t.high = number(j, "seconds_high");
@@ -72,10 +72,10 @@ void widen(Ledger& most, const Ledger& other) {
   for (size_t c = 0; c < kMemoryCategories; ++c) most.bytes[c] = std::max(most.bytes[c], other.bytes[c]);
 }
 
-void add(SizeView& view, serve::SizePoint point) {
+void add(SizeView& view, serve::MeasuredSize point) {
   auto& points = line_of(view, point.workload, point.adapters).points;
   const auto at = std::lower_bound(points.begin(), points.end(), point.batch,
-                                   [](const serve::SizePoint& p, int batch) { return p.batch < batch; });
+                                   [](const serve::MeasuredSize& p, int batch) { return p.batch < batch; });
   view.batches.push_back(point.batch);
   if (!view.capacity) view.capacity = point.capacity;
   if (!point.fits()) view.largest_refused = std::max(view.largest_refused, point.predicted.total());
@@ -116,19 +116,19 @@ void add_plan(SizeView& view, const Json& info) {
 
 }  // namespace
 
-serve::SizePoint size_point(const Json& values) {
+serve::MeasuredSize size_point(const Json& values) {
   const auto workload = workload_named(part(values, "mode"));
   if (!workload) refuse("mode", "rollout, forward or chunked_forward");
   const auto batch = whole_number(values, "batch", 1 << 30);
   if (batch == 0) refuse("batch", "one or more");
   const Json& predicted = part(values, "predicted");
-  serve::SizePoint point{.workload = *workload,
-                         .batch = static_cast<int>(batch),
-                         .predicted = ledger_from_json(part(predicted, "memory")),
-                         .capacity = Bytes(whole_number(predicted, "capacity_bytes")),
-                         .largest_batch = 0,
-                         .measured = std::nullopt,
-                         .error = {}};
+  serve::MeasuredSize point{.workload = *workload,
+                            .batch = static_cast<int>(batch),
+                            .predicted = ledger_from_json(part(predicted, "memory")),
+                            .capacity = Bytes(whole_number(predicted, "capacity_bytes")),
+                            .largest_batch = 0,
+                            .measured = std::nullopt,
+                            .error = {}};
   if (predicted.contains("largest_batch"))
     point.largest_batch = static_cast<int>(whole_number(predicted, "largest_batch", 1 << 30));
   if (const auto adapters = values.find("adapters"); adapters != values.end()) {  // version 0.1 did not record it
@@ -163,7 +163,7 @@ SizeView size_view(const RunView& run) {
   SizeView view;
   view.capacity = run.capacity();
   add_plan(view, run.info());
-  for (const event::Point& point : run.points()) {
+  for (const event::ResultPoint& point : run.points()) {
     if (point.kind != "size") continue;
     try {
       add(view, size_point(point.values));

@@ -10,13 +10,13 @@
 namespace mw::views {
 
 // Throws POINT if the values are not a point of a size run.
-serve::SizePoint size_point(const Json& values);
+serve::MeasuredSize size_point(const Json& values);
 
 struct SizeView {
   struct Line {  // one workload with or without adapters
     options::Workload workload{};
     bool adapters = false;
-    std::vector<serve::SizePoint> points{};  // by batch
+    std::vector<serve::MeasuredSize> points{};  // by batch
   };
   std::vector<Line> lines;   // in order of measurement; includes planned workloads without points
   std::vector<int> batches;  // planned or measured, ascending

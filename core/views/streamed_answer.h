@@ -5,11 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/mailbox.h"
 #include "core/jobs/model_server.h"
-#include "core/serve/http/incremental_detokenizer.h"
+#include "core/serve/http/completion_stream.h"
 
 namespace mw::views {
 
@@ -54,5 +55,15 @@ class StreamedAnswer {
   double began_s_ = 0, first_s_ = 0, last_s_ = 0;
   serve::RequestId id_{};
 };
+
+// Compares two texts word by word. Thread-safe.
+struct TextPart {
+  enum class Kind { same, missing, extra } kind = Kind::same;  // missing: only in `expected`; extra: only in `actual`
+  std::string text;
+  bool operator==(const TextPart&) const = default;
+};
+// Returns a shortest sequence of parts that turns `expected` into `actual`. Texts of more than 2,000 words are compared
+// as a whole.
+std::vector<TextPart> text_difference(std::string_view expected, std::string_view actual);
 
 }  // namespace mw::views

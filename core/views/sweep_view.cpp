@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <map>
 #include <utility>
 
 #include "core/base/json.h"
@@ -73,7 +75,7 @@ GrowingSweep::GrowingSweep(const Json& info) : set_(set_of(info)), slo_(slo_of(i
   if (const Json* name = find_member(info, "name"); name && name->is_string()) set_.name = name->get<std::string>();
 }
 
-void GrowingSweep::add(const event::Point& point) {
+void GrowingSweep::add(const event::ResultPoint& point) {
   if (point.kind != "sweep") return;
   try {
     set_.points.push_back(formats::bench_point(point.values));
@@ -95,8 +97,199 @@ SweepView GrowingSweep::take() {
 
 SweepView sweep_view(const RunView& run) {
   GrowingSweep sweep(run.info());
-  for (const event::Point& point : run.points()) sweep.add(point);
+  for (const event::ResultPoint& point : run.points()) sweep.add(point);
   return sweep.take();
+}
+
+namespace {
+
+enum Load { rate, burst, closed, unknown };
+
+std::string plain(double v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", v);
+  return text;
+}
+
+double first_known(double a, double b) {
+  return std::isfinite(a) ? a : b;
+}
+
+MetricValue of_latency(const formats::LatencyStats& ms) {
+  return {first_known(ms.median, ms.mean) / 1e3, ms.percentile(99) / 1e3};
+}
+
+struct Gathered {
+  ChartSample sample;
+  int known = 0;
+};
+
+void widen(Gathered& gathered, const MetricValue& v) {
+  if (!std::isfinite(v.value)) return;
+  ChartSample& sample = gathered.sample;
+  const double before = gathered.known++, high = first_known(v.high, v.value);
+  sample.value = before == 0 ? v.value : (sample.value * before + v.value) / (before + 1);
+  sample.low = before == 0 ? v.value : std::min(sample.low, v.value);
+  sample.high = before == 0 ? high : std::max(sample.high, high);
+}
+
+}  // namespace
+
+LoadAxis::Key LoadAxis::key_of(const formats::BenchPoint& p) {
+  if (std::isinf(p.request_rate)) return {burst, 0};
+  if (std::isfinite(p.request_rate) && p.request_rate > 0) return {rate, p.request_rate};
+  if (p.max_concurrency > 0) return {closed, p.max_concurrency};
+  return {unknown, 0};
+}
+
+void LoadAxis::add(const formats::BenchPoint& point) {
+  loads_.insert(key_of(point));
+}
+
+void LoadAxis::add_rate(double wanted) {
+  formats::BenchPoint point;
+  point.request_rate = wanted;
+  add(point);
+}
+
+double LoadAxis::place(const Key& key) const {
+  if (key.first == rate) return std::log2(key.second);
+  double last = 0, beyond = 0;
+  for (const Key& other : loads_) {
+    if (other.first == rate) last = std::max(last, std::log2(other.second));
+    if (other.first != rate && other <= key) ++beyond;
+  }
+  return last + beyond;
+}
+
+double LoadAxis::place(const formats::BenchPoint& point) const {
+  return place(key_of(point));
+}
+
+std::vector<LoadAxis::Stop> LoadAxis::stops() const {
+  std::vector<Stop> out;
+  for (const Key& key : loads_)
+    out.push_back({place(key), key.first == rate     ? plain(key.second)
+                               : key.first == burst  ? "burst"
+                               : key.first == closed ? plain(key.second) + " users"
+                                                     : "n/a"});
+  std::sort(out.begin(), out.end(), [](const Stop& a, const Stop& b) { return a.place < b.place; });
+  return out;
+}
+
+std::optional<double> LoadAxis::rate_at(double where) const {
+  for (const Key& key : loads_)
+    if (key.first == rate && std::abs(std::log2(key.second) - where) < 1e-9) return key.second;
+  return std::nullopt;
+}
+
+std::string load_text(const formats::BenchPoint& p) {
+  if (std::isinf(p.request_rate)) return "burst";
+  if (std::isfinite(p.request_rate) && p.request_rate > 0) return plain(p.request_rate) + " requests/s";
+  return p.max_concurrency > 0 ? plain(p.max_concurrency) + " users" : "rate not recorded";
+}
+
+bool is_latency(SweepMetric m) {
+  return m == SweepMetric::ttft || m == SweepMetric::tpot || m == SweepMetric::itl || m == SweepMetric::e2el;
+}
+
+std::string label_of(SweepMetric metric) {
+  static constexpr const char* kLabels[] = {
+      "TTFT", "TPOT", "ITL", "E2E", "Output throughput", "Total throughput", "Requests", "Goodput", "Cost"};
+  return kLabels[static_cast<size_t>(metric)];
+}
+
+double usd_per_million(double usd_per_hour, double tokens_per_second) {
+  return tokens_per_second > 0 ? usd_per_hour / 3600 / tokens_per_second * 1e6 : formats::kUnknown;
+}
+
+MetricValue metric_value(const formats::BenchPoint& p, SweepMetric metric, double usd_per_hour) {
+  switch (metric) {
+    case SweepMetric::ttft:
+      return of_latency(p.ttft);
+    case SweepMetric::tpot:
+      return of_latency(p.tpot);
+    case SweepMetric::itl:
+      return of_latency(p.itl);
+    case SweepMetric::e2el:
+      return of_latency(p.e2el);
+    case SweepMetric::output_throughput:
+      return {.value = p.output_throughput};
+    case SweepMetric::total_throughput:
+      return {.value = p.total_token_throughput};
+    case SweepMetric::request_throughput:
+      return {.value = p.request_throughput};
+    case SweepMetric::goodput:
+      return {.value = p.request_goodput};
+    case SweepMetric::cost:
+      break;
+  }
+  return {.value = usd_per_million(usd_per_hour, p.output_throughput)};
+}
+
+std::vector<ChartSample> samples_of(const formats::BenchSet& set, const std::vector<size_t>& points,
+                                    const PlaceOf& place, SweepMetric metric) {
+  std::map<double, Gathered> by_place;
+  for (const size_t i : points) {
+    const formats::BenchPoint& p = set.points[i];
+    const double where = place(p);
+    Gathered& gathered = by_place.try_emplace(where, Gathered{.sample = {.place = where}}).first->second;
+    widen(gathered, metric_value(p, metric, set.usd_per_hour));
+    gathered.sample.points.push_back(i);
+  }
+  std::vector<ChartSample> out;
+  for (auto& [where, gathered] : by_place) out.push_back(std::move(gathered.sample));
+  return out;
+}
+
+std::string slo_text(const serve::Capacity& capacity) {
+  if (!std::isfinite(capacity.at_slo)) return "no rate meets the SLO";
+  std::string out = "meets the SLO to " + plain(std::round(capacity.at_slo * 100) / 100) + " requests/s";
+  if (capacity.beyond_last) out += ", the highest that was offered";
+  for (const double rate : capacity.failing_below) {
+    const bool first = rate == capacity.failing_below.front(), last = rate == capacity.failing_below.back();
+    out += (first ? ", but not at " : last ? " and " : ", ") + plain(rate) + (last ? " requests/s" : "");
+  }
+  return out;
+}
+
+std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, const options::Slo& slo) {
+  std::string out;
+  const auto say = [&out](const std::string& more) { out += (out.empty() ? "" : ", ") + more; };
+  std::string stable, before;
+  for (const size_t i : line.points) {
+    const auto& p = set.points[i];
+    if (p.verdict == "stable") stable = load_text(p);
+  }
+  if (!stable.empty()) say("stable to " + stable);
+  for (const size_t i : line.points) {
+    const auto& p = set.points[i];
+    if (p.verdict.empty() || p.verdict == "stable" || p.verdict == before) continue;
+    before = p.verdict;
+    say(p.verdict + " from " + load_text(p));
+  }
+  if (std::isfinite(line.capacity.knee)) say("knee at " + plain(std::round(line.capacity.knee * 100) / 100));
+  if (!slo.any() || out.empty()) return out;
+  return out + ", " + slo_text(line.capacity);
+}
+
+const audit::AuditFinding* worst_finding(const std::vector<audit::AuditFinding>& findings, size_t point,
+                                         std::string_view field) {
+  const audit::AuditFinding* worst = nullptr;
+  for (const audit::AuditFinding& f : findings)
+    if (f.point == point && f.verdict != audit::Verdict::fine && f.rule != "TOO-FEW" &&
+        f.metric.find(field) != std::string::npos && (!worst || f.verdict > worst->verdict))
+      worst = &f;
+  return worst;
+}
+
+RequestPhases phases_of(const formats::RequestResult& r) {
+  RequestPhases p{.intended = r.intended_s, .failed = !r.completed(), .queue_known = std::isfinite(r.scheduled_s)};
+  p.sent = std::max(p.intended, first_known(r.sent_s, p.intended));
+  p.scheduled = std::max(p.sent, first_known(r.scheduled_s, p.sent));
+  p.first_token = std::max(p.scheduled, first_known(r.first_token_s, p.scheduled));
+  p.end = std::max(p.first_token, first_known(r.end_s, p.first_token));
+  return p;
 }
 
 }  // namespace mw::views

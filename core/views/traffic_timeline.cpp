@@ -48,7 +48,7 @@ double amount_of(double v) {
   return std::isfinite(v) ? std::max(0.0, v) : 0.0;
 }
 
-TrafficTotals totals_of(const event::Traffic::Entry& e, std::uint32_t kind) {
+TrafficTotals totals_of(const event::StepTraffic::Entry& e, std::uint32_t kind) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;  // limits unchecked numbers of a record
   return {kind,
           std::clamp<std::int64_t>(e.calls, 0, kMost),
@@ -67,11 +67,11 @@ std::uint32_t TrafficTimeline::index_of(TrafficKind kind) {
   return index;
 }
 
-void TrafficTimeline::append(double time_s, const event::Traffic& e) {
+void TrafficTimeline::append(double time_s, const event::StepTraffic& e) {
   while (!points.empty() && points.back().step >= e.step) points.pop_back();
   drop_after(e.step);
   TrafficPoint point{.time_s = time_s, .step = e.step, .flows = {}, .devices = {}};
-  for (const event::Traffic::Entry& entry : e.entries) {
+  for (const event::StepTraffic::Entry& entry : e.entries) {
     const auto kind = index_of({valid_utf8(entry.kind), valid_utf8(entry.axis), valid_utf8(entry.phase),
                                 short_cause(valid_utf8(entry.cause))});
     const TrafficTotals flow = totals_of(entry, kind);
@@ -82,7 +82,7 @@ void TrafficTimeline::append(double time_s, const event::Traffic& e) {
     else
       add_to(*at, flow);
   }
-  for (const event::Traffic::Device& d : e.devices)
+  for (const event::StepTraffic::Device& d : e.devices)
     point.devices.push_back({amount_of(static_cast<double>(d.bytes.value)), amount_of(d.seconds), amount_of(d.waited)});
   const auto x = static_cast<double>(e.step);
   const TrafficTotals all = sum(point);

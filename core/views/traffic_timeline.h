@@ -13,7 +13,7 @@ namespace mw::views {
 
 // Key by which traffic is summed over all layers.
 struct TrafficKind {
-  std::string kind, axis, phase, cause;  // as in event::Traffic::Entry; `cause` is shortened for legends
+  std::string kind, axis, phase, cause;  // as in event::StepTraffic::Entry; `cause` is shortened for legends
   bool operator==(const TrafficKind&) const = default;
 };
 struct TrafficTotals {
@@ -53,7 +53,7 @@ struct TrafficTimeline {
   Series bytes_by_step, seconds_by_step;  // totals; sample i is points[i]
 
   bool empty() const { return points.empty(); }
-  void append(double time_s, const event::Traffic& event);  // replaces all points from its step on
+  void append(double time_s, const event::StepTraffic& event);  // replaces all points from its step on
   void drop_after(long step);
 
   // Layers of a stacked chart and their values at a point. Seconds exclude waiting, which is the last layer, "waiting".

@@ -72,8 +72,8 @@ TEST(EventJson, HasDocumentedMembers) {
   EXPECT_EQ(to_json(of_host, "").dump(), R"({"event":"log","level":"error","text":"no space left","time_s":1.0,)"
                                          R"("host":{"process":3,"name":"node3"}})");
   EXPECT_FALSE(event_from_json(parse_json(R"({"event":"log","host":"x"})", "event")).host);
-  const event::Traffic::Entry entry{"all-gather", "fsdp", "forward", "FSDP gather", 3, 2, Bytes(96), 0.5, 0.25};
-  EXPECT_EQ(to_json({1, event::Traffic{4, {entry}, {{Bytes(48), 0.5, 0.25}}}}, "run-4").dump(),
+  const event::StepTraffic::Entry entry{"all-gather", "fsdp", "forward", "FSDP gather", 3, 2, Bytes(96), 0.5, 0.25};
+  EXPECT_EQ(to_json({1, event::StepTraffic{4, {entry}, {{Bytes(48), 0.5, 0.25}}}}, "run-4").dump(),
             R"({"event":"traffic","step":4,"entries":[{"kind":"all-gather","axis":"fsdp","phase":"forward",)"
             R"("cause":"FSDP gather","layer":3,"calls":2,"bytes":96,"seconds":0.5,"waited":0.25}],)"
             R"("devices":[{"bytes":48,"seconds":0.5,"waited":0.25}],"time_s":1.0})");
@@ -108,7 +108,7 @@ TEST(EventJson, RejectsMalformedEvents) {
 TEST(Events, ClassifiesTelemetry) {
   EXPECT_TRUE(is_telemetry({0, event::Metric{}}));
   EXPECT_TRUE(is_telemetry({0, event::Memory{}}));
-  EXPECT_TRUE(is_telemetry({0, event::Traffic{}}));
+  EXPECT_TRUE(is_telemetry({0, event::StepTraffic{}}));
   EXPECT_TRUE(is_telemetry({0, event::Progress{}}));
   EXPECT_FALSE(is_telemetry({0, event::Started{}}));
   EXPECT_FALSE(is_telemetry({0, event::Checkpoint{}}));

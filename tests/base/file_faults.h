@@ -16,6 +16,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file_system.h"
+#include "core/base/files.h"
 #include "tests/base/scratch.h"
 
 namespace mw::test {

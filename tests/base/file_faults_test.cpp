@@ -9,7 +9,6 @@
 
 #include "core/base/atomic_file.h"
 #include "core/base/files.h"
-#include "core/base/partial_files.h"
 
 namespace mw::test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/base/input_file.h"
+#include "core/base/files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 #include "core/base/json.h"
 #include "tests/base/scratch.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/base/progress_limit.h"
+#include "core/base/event.h"
 
 #include <gtest/gtest.h>
 

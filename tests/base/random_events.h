@@ -89,10 +89,11 @@ inline Event random_event(Rng& rng) {
       event.body = event::StateChanged{state};
       break;
     case 8:
-      event.body = event::Point{random_step(rng), random_text(rng), Json{{"batch", 8}, {"mode", random_text(rng)}}};
+      event.body =
+          event::ResultPoint{random_step(rng), random_text(rng), Json{{"batch", 8}, {"mode", random_text(rng)}}};
       break;
     case 9: {
-      event::Traffic traffic{.step = random_step(rng), .entries = {}, .devices = {}};
+      event::StepTraffic traffic{.step = random_step(rng), .entries = {}, .devices = {}};
       for (std::uint64_t n = rng.below(3); n > 0; --n)
         traffic.entries.push_back(
             {random_text(rng), "fsdp", "forward", random_text(rng), static_cast<int>(rng.below(9)) - 1,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Credentials in URLs are removed from recorded and displayed text; the rest of the text is unchanged.
-#include "core/base/url_secrets.h"
 
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
 #include "core/base/event.h"
+#include "core/base/url_secrets.h"
 
 namespace mw {
 namespace {

@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 
-#include "core/compare/comparison_steps.h"
 #include "core/formats/results/bench_import.h"
 #include "core/formats/results/csv.h"
 #include "tests/shipped.h"
@@ -37,7 +36,7 @@ BenchPoint point(double rate, int in, double ttft, double tpot, double throughpu
 
 BenchSet base() {
   return {.name = "base",
-          .provenance = formats::Provenance::measured,
+          .provenance = formats::ResultProvenance::measured,
           .tool = "vllm bench serve 0.19.0",
           .model = "google/gemma-3-1b-it",
           .target = "v6e-8",
@@ -115,7 +114,7 @@ TEST(Comparison, ReportsEveryConfounder) {
   named("definitions.tpot", [](BenchSet& s) { s.definitions.tpot = formats::Definitions::Tpot::with_first; });
   named("definitions.start", [](BenchSet& s) { s.definitions.start = formats::Definitions::Start::intended; });
   named("definitions.peak", [](BenchSet& s) { s.definitions.peak = formats::Definitions::Peak::unclear; });
-  named("provenance", [](BenchSet& s) { s.provenance = formats::Provenance::predicted; });
+  named("provenance", [](BenchSet& s) { s.provenance = formats::ResultProvenance::predicted; });
   named("tool", [](BenchSet& s) { s.tool = "guidellm 0.8.1"; });
   named("model", [](BenchSet& s) { s.model = "gemma3-4b"; });
   named(
@@ -303,7 +302,7 @@ TEST(Comparison, TrainingRunsWithOtherLossMasksAreConfounded) {
 ComparedRun recipe_run(const std::string& name, const Json& info, double factor) {
   ComparedRun c = trained(name, 2.0, "all");
   c.training = views::RunView();
-  c.provenance = formats::Provenance::imported;
+  c.provenance = formats::ResultProvenance::imported;
   c.training->feed({0, event::Started{info}});
   for (long step = 1; step <= 10; ++step)
     c.training->feed(

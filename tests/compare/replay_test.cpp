@@ -9,10 +9,10 @@
 #include <fstream>
 
 #include "core/base/files.h"
-#include "core/compare/recorded_steps.h"
+#include "core/compare/recording.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/jobs/sweep_run.h"
-#include "core/plan/document/engine_server.h"
+#include "core/plan/document/engine_request.h"
 #include "core/serve/load/simulated_backend.h"
 #include "core/serve/load/sweep_settings.h"
 #include "tests/shipped.h"
@@ -61,7 +61,7 @@ TEST(Replay, SameServerReproducesTheRecording) {
   const Recording recording = recording_of(run_of(e, {played(e, 4), played(e, 16)}));
   const BenchSet again = replay(recording, recording.server, context());
   ASSERT_EQ(again.points.size(), 2u);
-  EXPECT_EQ(again.provenance, formats::Provenance::predicted);
+  EXPECT_EQ(again.provenance, formats::ResultProvenance::predicted);
   EXPECT_EQ(again.name, "recorded replayed");
   for (size_t i = 0; i < 2; ++i) {
     const BenchPoint &was = recording.set.points[i], &is = again.points[i];
@@ -109,10 +109,10 @@ constexpr double kTokens = kAnswer * kAnswers;
 // An engine whose steps follow a law, at some speed that falls by a third for the last third of the load, and are told.
 class LawfulEngine : public serve::Executor {
  public:
-  LawfulEngine(model::Config config, double slowness, std::vector<serve::TimedStep>& told)
+  LawfulEngine(model::Config config, double slowness, std::vector<formats::TimedStep>& told)
       : config_(std::move(config)), slowness_(slowness), told_(told) {}
   serve::StepResult run(const serve::Step& step, const serve::Scheduler&) override {
-    const serve::StepWork w = serve::step_work(step, config_);
+    const formats::ServingStepWork w = serve::step_work(step, config_);
     answered_ += w.sampled;
     const double wanders = answered_ < 0.65 * kTokens ? 1 : 1.5;
     const double seconds = wanders * slowness_ * (2e-4 + 3e-5 * w.tokens + 1e-5 * w.sampled + 1e-10 * w.read);
@@ -126,12 +126,12 @@ class LawfulEngine : public serve::Executor {
  private:
   model::Config config_;
   double slowness_, answered_ = 0;
-  std::vector<serve::TimedStep>& told_;
+  std::vector<formats::TimedStep>& told_;
 };
 
 BenchPoint served_here(const experiment::Experiment& e, double rate, double slowness) {
   const model::Config config = formats::read_config(e.path("model.path"));
-  std::vector<serve::TimedStep> told;
+  std::vector<formats::TimedStep> told;
   const auto engine = serve::make_simulated_backend(std::make_unique<LawfulEngine>(config, slowness, told),
                                                     plan::engine_server(e.config(), config));
   const serve::Load load = serve::make_load(
@@ -155,7 +155,7 @@ TEST(Replay, SimulatesASweepOfThisEngineFromItsSteps) {
   const std::vector<BenchPoint> points{served_here(e, 10, 1), served_here(e, 20, 1.6), served_here(e, 120, 0.8)};
   const Recording recording = recording_of(run_of(e, points));
   const BenchSet again = replay(recording, recording.server, context());
-  EXPECT_EQ(again.provenance, formats::Provenance::predicted);
+  EXPECT_EQ(again.provenance, formats::ResultProvenance::predicted);
   EXPECT_THAT(again.conditions.at("calibration"), HasSubstr("the recording's own"));
   EXPECT_THAT(again.notes, Contains(HasSubstr("predicted from recorded steps")));
   ASSERT_EQ(again.points.size(), 3u);
@@ -187,13 +187,16 @@ TEST(Replay, RefusesAServerThatWouldNotStart) {
   whole.set("serve.max_num_batched_tokens", "512");
   EXPECT_EQ(error_of(recording, whole), "SERVE-1");
   EXPECT_THROW(played(whole, 4), Error);
-  // Simulated from recorded steps, too.
+  // Simulated from recorded steps, too. A mesh of this machine serves as one device, so that nothing is split.
   const experiment::Experiment here = engine_here();
   const Recording told = recording_of(run_of(here, {served_here(here, 10, 1), served_here(here, 120, 1)}));
   experiment::Experiment split = here;
   split.set("mesh.tp", "3");
   ASSERT_TRUE(RecordedSteps::of(told, split));
-  EXPECT_EQ(error_of(told, split), "TP-1");
+  EXPECT_EQ(error_of(told, split), "");
+  experiment::Experiment longer = here;
+  longer.set("serve.max_model_len", "1000000");
+  EXPECT_EQ(error_of(told, longer), "CONTEXT");
   EXPECT_EQ(error_of(told, here), "");
 }
 
@@ -314,7 +317,7 @@ TEST_F(ReplayFiles, StoresAFinishedPredictedRun) {
   store::Store store(folder_ / "runs");
   const store::RunId run = record_replay(store, other, replay(recording, other, context()));
   const ComparedRun read = compared(store, run);
-  EXPECT_EQ(read.provenance, formats::Provenance::predicted);
+  EXPECT_EQ(read.provenance, formats::ResultProvenance::predicted);
   EXPECT_EQ(read.experiment.value("target.id").get<std::string>(), "v5e-1");
   EXPECT_EQ(read.sweep->set.points.size(), 1u);
   EXPECT_TRUE(has_requests(read)) << "it can be replayed in turn";

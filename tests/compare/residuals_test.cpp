@@ -48,9 +48,9 @@ ComparedRun trained(const Json& summary) {
     view.feed({2.0 * step, event::Metric{"train/tokens_per_second", step, step == 1 ? 10.0 : 100.0}});
     view.feed({2.0 * step, event::Memory{0, step, "step", ledger(100, 30), Bytes(130)}});
     view.feed({2.0 * step, event::Memory{1, step, "step", ledger(100, 40 + step), Bytes(140 + step)}});
-    event::Traffic traffic;
+    event::StepTraffic traffic;
     traffic.step = step;
-    event::Traffic::Entry& entry = traffic.entries.emplace_back();
+    event::StepTraffic::Entry& entry = traffic.entries.emplace_back();
     entry.kind = "all-gather";
     entry.axis = "fsdp";
     entry.phase = "forward";
@@ -136,7 +136,7 @@ TEST(Residuals, StagesOfASimulatedSweepHaveNone) {
                                                                                    {"sweep.output_len", "64"}})
     e.set(key, value);
   formats::BenchSet set = serve::sweep_facts(e.config(), context().catalogue);
-  set.provenance = formats::Provenance::measured;
+  set.provenance = formats::ResultProvenance::measured;
   for (const double rate : {4.0, 32.0}) set.points.push_back(simulated_point(e, {rate, 1024}, context()));
   set.points[1].ttft.median += 5;
   ComparedRun run = compared(std::move(set));
@@ -152,7 +152,7 @@ TEST(Residuals, StagesOfASimulatedSweepHaveNone) {
 
 TEST(Residuals, RefusesWhatWasNotMeasured) {
   ComparedRun predicted = trained(kSplit);
-  predicted.provenance = formats::Provenance::predicted;
+  predicted.provenance = formats::ResultProvenance::predicted;
   ComparedRun partial = trained(kSplit);
   partial.has_all_settings = false;
   ComparedRun empty{.name = "empty", .experiment = short_rows()};

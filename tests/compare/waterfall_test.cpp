@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What explains a gap adds up to it.
-#include "core/compare/waterfall.h"
+#include "core/compare/attribution.h"
 
 #include <gmock/gmock.h>
 

@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/data/dataset/encode.h"
+#include "core/data/dataset/record.h"
 #include "tests/data/support.h"
 
 namespace mw::data {
@@ -18,12 +18,12 @@ const std::filesystem::path kBaseModel = std::filesystem::path(MW_RESOURCES) / "
 const Json kTokens{{"bos_token", "<bos>"}, {"eos_token", "<eos>"}};
 
 ChatTemplate made(const std::string& text, const std::string& tool_text = {}) {
-  return {std::make_shared<const FolderTemplate>(text, tool_text, kTokens, "t.jinja"), ChatFormat::gemma3};
+  return {std::make_shared<const FolderTemplate>(text, tool_text, kTokens, "t.jinja"), options::ChatFormat::gemma3};
 }
 // "prompt[answer]rest"
 std::string shown(const ChatTemplate& chat, const std::vector<Message>& messages) {
   std::string out;
-  for (const Span& s : render_chat(chat, messages)) out += s.assistant ? "[" + s.text + "]" : s.text;
+  for (const ChatSpan& s : render_chat(chat, messages)) out += s.assistant ? "[" + s.text + "]" : s.text;
   return out;
 }
 
@@ -34,7 +34,8 @@ const std::vector<std::vector<Message>> kConversations{
     {{"user", "x"}, {"assistant", ""}, {"user", "\n"}, {"assistant", "Sûr <b>"}}};
 
 TEST(ChatTemplate, OfTheBaseModelGivesTheTokensOfTheBuiltInOne) {
-  const ChatTemplate folder = load_chat_template(kBaseModel, ChatFormat::gemma3), builtin = ChatFormat::gemma3;
+  const ChatTemplate folder = load_chat_template(kBaseModel, options::ChatFormat::gemma3),
+                     builtin = options::ChatFormat::gemma3;
   ASSERT_NE(folder.folder(), nullptr);
   EXPECT_EQ(folder.folder()->published_as(), "Meshwright's base model");
   EXPECT_EQ(start_of_turn(folder), start_of_turn(builtin));
@@ -44,7 +45,7 @@ TEST(ChatTemplate, OfTheBaseModelGivesTheTokensOfTheBuiltInOne) {
   for (const auto& messages : kConversations) {
     EXPECT_EQ(shown(folder, messages), shown(builtin, messages));
     EXPECT_EQ(render_prompt(folder, messages), render_prompt(builtin, messages));
-    for (const LossOn loss : {LossOn::completion, LossOn::assistant, LossOn::all}) {
+    for (const options::LossOn loss : {options::LossOn::completion, options::LossOn::assistant, options::LossOn::all}) {
       DatasetOptions options;
       options.loss = loss;
       const Conversation talk{.messages = messages,
@@ -114,18 +115,18 @@ TEST(ChatTemplate, RendersToolsAndToolCalls) {
   const Json row = Json::parse(R"({"tools": "[{\"name\": \"f\"}]", "messages": [{"role": "user", "content": "a"},
       {"role": "assistant", "tool_calls": [{"x": 1}]}, {"role": "tool", "content": "2", "name": "f"},
       {"role": "assistant", "content": "b"}]})");
-  const auto talk = std::get<Conversation>(read_record(row, Format::messages, options));
+  const auto talk = std::get<Conversation>(read_record(row, options::Format::messages, options));
   std::string text;
-  for (const Span& s : render_chat(chat, talk.messages, talk.tools)) text += s.text;
+  for (const ChatSpan& s : render_chat(chat, talk.messages, talk.tools)) text += s.text;
   EXPECT_EQ(text, "f|user:a|assistant:[{\"x\": 1}]|tool:2|assistant:b");
-  options.chat = ChatFormat::gemma3;
-  EXPECT_EQ(problem_of([&] { read_record(row, Format::messages, options); }).id, "DATA-ROW");
+  options.chat = options::ChatFormat::gemma3;
+  EXPECT_EQ(problem_of([&] { read_record(row, options::Format::messages, options); }).id, "DATA-ROW");
 }
 
 TEST(ChatTemplate, IsFoundInTheFilesOfAFolder) {
   const test::Scratch scratch;
   const auto prompt = [&] {
-    return render_prompt(load_chat_template(scratch.path(), ChatFormat::gemma2), {{"user", "a"}});
+    return render_prompt(load_chat_template(scratch.path(), options::ChatFormat::gemma2), {{"user", "a"}});
   };
   EXPECT_EQ(prompt(), "<start_of_turn>user\na<end_of_turn>\n<start_of_turn>model\n");
   scratch.put("chat_template.json", R"({"chat_template": "json"})");

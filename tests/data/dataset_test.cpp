@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/base/json.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "tests/data/support.h"
 
 namespace mw::data::testing {
@@ -42,21 +42,22 @@ std::string asked(const std::string& prompt) {
 
 struct Shape {
   const char *name, *row, *prompt, *answer;
-  Format format;
+  options::Format format;
 };
 const Shape kShapes[] = {
-    {"strings", R"({"prompt":" The river? ","completion":"Yes."})", "The river?", "Yes.", Format::prompt_completion},
+    {"strings", R"({"prompt":" The river? ","completion":"Yes."})", "The river?", "Yes.",
+     options::Format::prompt_completion},
     {"lists",
      R"({"prompt":[{"role":"user","content":"The river?"}],"completion":[{"role":"assistant","content":"Yes."}]})",
-     "The river?", "Yes.", Format::prompt_completion},
+     "The river?", "Yes.", options::Format::prompt_completion},
     {"messages",
      R"({"messages":[{"role":"user","content":[{"type":"text","text":"The river?"}]},{"role":"model","content":"Yes."}]})",
-     "The river?", "Yes.", Format::messages},
+     "The river?", "Yes.", options::Format::messages},
     {"sharegpt",
      R"({"conversations":[{"from":"human","value":"The river?"},{"from":"gpt","value":"Yes."}],"system":"Be brief."})",
-     "Be brief.\n\nThe river?", "Yes.", Format::sharegpt},
+     "Be brief.\n\nThe river?", "Yes.", options::Format::sharegpt},
     {"alpaca", R"({"instruction":"Translate.","input":"the river","output":"Yes."})", "Translate.\nthe river", "Yes.",
-     Format::alpaca},
+     options::Format::alpaca},
 };
 
 TEST(Dataset, DetectsAndRendersEveryFormat) {
@@ -88,9 +89,9 @@ TEST(Dataset, LossOptionSelectsAnswers) {
       scratch.put("a.jsonl", R"({"instruction":"b","output":"two","system":"sys","history":[["a","one"]]})");
   DatasetOptions o = options(file);
   EXPECT_EQ(learned(load(o).train[0]), "two" + kEnd);
-  o.loss = LossOn::assistant;
+  o.loss = options::LossOn::assistant;
   EXPECT_EQ(learned(load(o).train[0]), "one" + kEnd + "two" + kEnd);
-  o.loss = LossOn::all;
+  o.loss = options::LossOn::all;
   const Example e = load(o).train[0];
   EXPECT_EQ(learned(e), "user\nsys\n\na\nmodel\none" + kEnd + "\nuser\nb\nmodel\ntwo" + kEnd + "\n");
   EXPECT_EQ(e.prompt, kTurn + "user\nsys\n\na" + kEnd + "\n" + kTurn + "model\none" + kEnd + "\n" + asked("b"));
@@ -117,7 +118,7 @@ TEST(Dataset, ReadsNamedColumns) {
 TEST(Dataset, ConcatenatesPromptCompletionAndEosWithoutTemplate) {
   const Scratch scratch;
   DatasetOptions o = options(scratch.put("a.jsonl", R"({"prompt":"the riv","completion":"er "})"));
-  o.chat = ChatFormat::none;
+  o.chat = options::ChatFormat::none;
   const Example e = load(o).train.at(0);
   EXPECT_EQ(all_text(e), "the river <eos>");
   EXPECT_EQ(learned(e), "er <eos>");
@@ -183,7 +184,7 @@ TEST(Dataset, DropsOrTruncatesOverlongRows) {
   EXPECT_EQ(d.report.rows, 3);
   EXPECT_EQ(d.report.kept, 1);
   EXPECT_EQ(d.report.dropped_long, 2);
-  o.overlong = Overlong::truncate;
+  o.overlong = options::Overlong::truncate;
   d = load(o);
   ASSERT_EQ(d.train.size(), 2u);
   EXPECT_EQ(d.train[1].ids.size(), 24u);
@@ -206,7 +207,7 @@ TEST(Dataset, BadLineStopsOrIsSkipped) {
     const Problem p = problem_of([&] { load(o); });
     EXPECT_TRUE(p.place.starts_with("line 3")) << row << " -> " << p.place << ": " << p.message;
     EXPECT_EQ(p.file, o.path.string());
-    o.on_error = OnError::skip;
+    o.on_error = options::OnError::skip;
     const Dataset d = load(o);
     EXPECT_EQ(d.train.size(), 2u) << row;
     EXPECT_EQ(d.report.skipped_bad, 1) << row;
@@ -243,7 +244,7 @@ TEST(Dataset, ExplainsWhyNoRowIsUsable) {
               "DATA-EMPTY");
   DatasetOptions o = options(scratch.put("b.jsonl", "{\"prompt\":\"aaaa\",\"completion\":\"bbbb\"}\nnonsense\n"));
   o.max_len = 5;
-  o.on_error = OnError::skip;
+  o.on_error = options::OnError::skip;
   const Problem p = problem_of([&] { load(o); });
   EXPECT_EQ(p.id, "DATA-EMPTY");
   EXPECT_NE(p.found.find("2 rows, 1 longer than 5 tokens, 1 malformed"), std::string::npos) << p.found;
@@ -257,8 +258,8 @@ TEST(Dataset, ReportsUnknownKeysAndMissingFiles) {
   EXPECT_EQ(problem_of([&] { load(options(scratch.path() / "none.jsonl")); }).id, "SYSTEM");
   EXPECT_EQ(problem_of([&] { load(options(scratch.path())); }).id, "FILE-KIND");
   DatasetOptions o = options(scratch.put("a.jsonl", R"({"prompt":"a","completion":"b"})"));
-  o.chat = ChatFormat::gemma4;  // markers that this vocabulary lacks
-  o.on_error = OnError::skip;
+  o.chat = options::ChatFormat::gemma4;  // markers that this vocabulary lacks
+  o.on_error = options::OnError::skip;
   EXPECT_EQ(problem_of([&] { load(o); }).id, "TOK-2");
 }
 
@@ -314,7 +315,7 @@ TEST(DatasetFuzz, DamagedFilesAreReadOrRejected) {
   for (int i = 0; i < 2000; ++i) {
     const auto kind = rng.below(4);
     DatasetOptions o = options(scratch.put(names[kind], mutate(files[kind], rng)));
-    o.on_error = rng.below(2) ? OnError::skip : OnError::stop;
+    o.on_error = rng.below(2) ? options::OnError::skip : options::OnError::stop;
     try {
       const Dataset d = load(o);
       ++read;
@@ -340,7 +341,7 @@ TEST(Dataset, LossMaskCoversExactlyTheAnswer) {
     answers.push_back(answer);
     file += Json{{"prompt", prompt}, {"completion", answer}}.dump() + "\n";
   }
-  for (const ChatFormat chat : {ChatFormat::gemma3, ChatFormat::none}) {
+  for (const options::ChatFormat chat : {options::ChatFormat::gemma3, options::ChatFormat::none}) {
     for (const Tokenizer* tokenizer : {&bpe(), &spm()}) {
       DatasetOptions o = options(scratch.put("a.jsonl", file));
       o.chat = chat;
@@ -349,7 +350,7 @@ TEST(Dataset, LossMaskCoversExactlyTheAnswer) {
       for (size_t i = 0; i < answers.size(); ++i) {
         const Example& e = d.train[i];
         std::vector<int> expected = tokenizer->encode(answers[i]);
-        expected.push_back(chat == ChatFormat::none ? tokenizer->eos() : tokenizer->find(kEnd));
+        expected.push_back(chat == options::ChatFormat::none ? tokenizer->eos() : tokenizer->find(kEnd));
         const auto first = std::find(e.loss.begin(), e.loss.end(), 1) - e.loss.begin();
         ASSERT_LE(first + static_cast<std::ptrdiff_t>(expected.size()), static_cast<std::ptrdiff_t>(e.ids.size()));
         EXPECT_TRUE(std::equal(expected.begin(), expected.end(), e.ids.begin() + first)) << answers[i];

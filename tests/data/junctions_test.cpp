@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/data/tokenizer/junctions.h"
+#include "core/data/tokenizer/bpe.h"
 
 #include <deque>
 
 #include "core/base/json.h"
-#include "core/base/utf8.h"
-#include "core/data/tokenizer/bpe.h"
+#include "core/base/text.h"
 #include "tests/data/support.h"
 
 namespace mw::data::testing {

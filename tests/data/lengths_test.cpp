@@ -91,14 +91,14 @@ TEST(Lengths, StatisticsAndBinsMatchDefinition) {
 
 TEST(Lengths, DropOrTruncateOverlongRows) {
   const LengthCounts lengths{{5, 2}, {9, 1}, {20, 1}};
-  const auto lengths_of = [&](Overlong overlong) {
+  const auto lengths_of = [&](options::Overlong overlong) {
     std::vector<int> out;
     for (const ExampleSize& e : example_sizes(lengths, 9, overlong, 4)) out.push_back(e.tokens);
     return out;
   };
-  EXPECT_EQ(lengths_of(Overlong::drop), (std::vector{5, 5, 9}));
-  EXPECT_EQ(lengths_of(Overlong::truncate), (std::vector{5, 5, 9, 9}));
-  EXPECT_EQ(problem_of([&] { example_sizes(lengths, 9, Overlong::drop, 3); }).id, "DATA-LENGTHS");
+  EXPECT_EQ(lengths_of(options::Overlong::drop), (std::vector{5, 5, 9}));
+  EXPECT_EQ(lengths_of(options::Overlong::truncate), (std::vector{5, 5, 9, 9}));
+  EXPECT_EQ(problem_of([&] { example_sizes(lengths, 9, options::Overlong::drop, 3); }).id, "DATA-LENGTHS");
 }
 
 }  // namespace

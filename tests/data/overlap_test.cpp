@@ -21,7 +21,7 @@ TEST(Overlap, FindsRepeatedRowsAndHeldOutRowsInTraining) {
                                       json_row("the river", "Yes"));
   o.eval_path = scratch.put("b.jsonl", json_row("small", "Yes") + json_row("the small river", "No") +
                                            json_row("the river", "the") + json_row("small", "Yes"));
-  o.on_error = OnError::skip;
+  o.on_error = options::OnError::skip;
   const OverlapReport found = overlap_of(*row_cache()->open(o, bpe()), o);
   EXPECT_EQ(found, (OverlapReport{.train = 5,
                                   .held_out = 4,
@@ -43,7 +43,7 @@ TEST(Overlap, ComparesTheTokensThatTrainingUses) {
   o.path = scratch.put("a.jsonl", "{\"text\":\"the river the river\"}\n{\"text\":\"the river the small\"}\n");
   EXPECT_EQ(summarize_dataset(o, bpe()).overlap.repeated, 0);
   o.max_len = 3;
-  o.overlong = Overlong::truncate;
+  o.overlong = options::Overlong::truncate;
   EXPECT_EQ(summarize_dataset(o, bpe()).overlap.repeated, 1);
   o.eval_path = scratch.put("b.jsonl", "{\"text\":\"small\"}\n");
   EXPECT_EQ(summarize_dataset(o, bpe()).overlap.held_out_prompts_in_train, 0);
@@ -79,7 +79,7 @@ TEST(Duplicates, DropsTrainingRowsThatRepeatOrAreHeldOutAndNoOthers) {
                                       json_row("the river", "No") + "{}\n" + leaked + json_row("the river", "Yes"));
   o.eval_path = scratch.put(
       "b.jsonl", json_row("small", "Yes") + leaked + json_row("the river", "the") + json_row("small", "Yes"));
-  o.on_error = OnError::skip;
+  o.on_error = options::OnError::skip;
   const TokenizedDataset all = open_dataset(o, bpe());
   EXPECT_EQ(rows_of(all.train), (std::vector<std::int64_t>{0, 1, 2, 3, 5, 6}));
   EXPECT_EQ(all.report.dropped_repeated + all.report.dropped_held_out, 0);
@@ -101,7 +101,7 @@ TEST(Duplicates, DropsTrainingRowsThatRepeatOrAreHeldOutAndNoOthers) {
                                                                         .repeats = {},
                                                                         .leaks = {},
                                                                         .prompt_leaks = {{9, 0}}}));
-  o.on_error = OnError::stop;
+  o.on_error = options::OnError::stop;
   EXPECT_EQ(problem_of([&] { open_dataset(o, bpe()); }), problem_of([&] { load_dataset(o, bpe()); }));
 }
 
@@ -109,7 +109,7 @@ TEST(Duplicates, DropsTrainingRowsThatRepeatOrAreHeldOutAndNoOthers) {
 TEST(Duplicates, CompareTheTokensAndTheLossThatTrainingUses) {
   const Scratch scratch;
   DatasetOptions o;
-  o.chat = ChatFormat::none;
+  o.chat = options::ChatFormat::none;
   o.path = scratch.put("a.jsonl", json_row("the", " river river") + json_row("the river", " river"));
   const Dataset two = load_dataset(o, bpe());
   ASSERT_EQ(two.train.size(), 2u);
@@ -118,7 +118,7 @@ TEST(Duplicates, CompareTheTokensAndTheLossThatTrainingUses) {
   o.path = scratch.put("b.jsonl", "{\"text\":\"the river the river\"}\n{\"text\":\"the river the small\"}\n");
   EXPECT_EQ(without_duplicates(o).train.size(), 2u);
   o.max_len = 3;
-  o.overlong = Overlong::truncate;
+  o.overlong = options::Overlong::truncate;
   EXPECT_EQ(rows_of(without_duplicates(o).train), (std::vector<std::int64_t>{0}));
 }
 

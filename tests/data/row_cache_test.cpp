@@ -12,7 +12,6 @@
 #include "core/base/sha256.h"
 #include "core/data/dataset/batches.h"
 #include "core/data/dataset/dataset.h"
-#include "core/data/dataset/pack.h"
 #include "tests/base/file_faults.h"
 #include "tests/data/support.h"
 
@@ -63,7 +62,7 @@ DatasetOptions cached_options(const fs::path& file) {
   o.max_len = 60;
   o.eval_fraction = 0.2;
   o.seed = 5;
-  o.on_error = OnError::skip;
+  o.on_error = options::OnError::skip;
   return o;
 }
 
@@ -125,7 +124,7 @@ TEST_F(RowCacheTest, KeepsTokensForOtherLengthsAndSplits) {
   EXPECT_EQ(encoded(o), 0);
   o.max_len = 30;
   EXPECT_EQ(encoded(o), 0);
-  o.overlong = Overlong::truncate;
+  o.overlong = options::Overlong::truncate;
   EXPECT_EQ(encoded(o), 0);
   o.eval_fraction = 0.5;
   o.seed = 8;
@@ -138,9 +137,9 @@ TEST_F(RowCacheTest, KeepsTokensForOtherLengthsAndSplits) {
 TEST_F(RowCacheTest, ReadsAgainWhatOtherSettingsOrContentChange) {
   DatasetOptions o = cached_options(scratch.put("a.jsonl", many_rows(300)));
   EXPECT_GT(encoded(o), 0);
-  o.loss = LossOn::all;
+  o.loss = options::LossOn::all;
   EXPECT_GT(encoded(o), 0);
-  o.chat = ChatFormat::none;
+  o.chat = options::ChatFormat::none;
   EXPECT_GT(encoded(o), 0);
   o.columns["prompt"] = "prompt";
   EXPECT_GT(encoded(o), 0);
@@ -267,7 +266,7 @@ TEST_F(RowCacheTest, TwoCallersAtOnceTokeniseOnce) {
   const DatasetOptions other = [&] {
     DatasetOptions shorter = o;
     shorter.max_len = 25;
-    shorter.overlong = Overlong::truncate;
+    shorter.overlong = options::Overlong::truncate;
     return shorter;
   }();
   std::vector<DataRow> first, second;
@@ -343,7 +342,7 @@ TEST_F(RowCacheTest, KilledWriterLeavesNothingBehind) {
 
 TEST_F(RowCacheTest, OpenedDatasetHasTheExamplesOfTheLoadedOne) {
   DatasetOptions o = cached_options(scratch.put("a.jsonl", many_rows(3000)));
-  for (const Overlong overlong : {Overlong::drop, Overlong::truncate}) {
+  for (const options::Overlong overlong : {options::Overlong::drop, options::Overlong::truncate}) {
     o.overlong = overlong;
     const Dataset loaded = load_dataset(o, bpe());
     const TokenizedDataset opened = open_dataset(o, tokenizer);
@@ -389,7 +388,7 @@ TEST_F(RowCacheTest, OpenedDatasetHasTheExamplesOfTheLoadedOne) {
 TEST_F(RowCacheTest, DropsTheDuplicatesOfAFileFromItsEntry) {
   DatasetOptions o = cached_options(scratch.put("a.jsonl", many_rows(7000) + many_rows(4000) + many_rows(9000)));
   using Tokens = std::pair<std::vector<int>, std::vector<std::uint8_t>>;
-  for (const Overlong overlong : {Overlong::drop, Overlong::truncate}) {
+  for (const options::Overlong overlong : {options::Overlong::drop, options::Overlong::truncate}) {
     o.overlong = overlong;
     o.drops_duplicates = false;
     const Dataset all = load_dataset(o, bpe());
@@ -431,7 +430,7 @@ TEST_F(RowCacheTest, ReportsThatTheTextOfARowHasChanged) {
 
 TEST_F(RowCacheTest, StopsAtTheFirstBadRowAsLoadingDoes) {
   DatasetOptions o = cached_options(scratch.put("a.jsonl", many_rows(300)));
-  o.on_error = OnError::stop;
+  o.on_error = options::OnError::stop;
   const Problem expected = problem_of([&] { load_dataset(o, bpe()); });
   EXPECT_EQ(problem_of([&] { open_dataset(o, tokenizer); }), expected);
   EXPECT_EQ(entries().size(), 0u);
@@ -443,8 +442,9 @@ TEST_F(RowCacheTest, StopsAtTheFirstBadRowAsLoadingDoes) {
 // entries of the older program are not used, and write the new hash here.
 TEST_F(RowCacheTest, RowsVersionStandsForTheseTokens) {
   Sha256 sum;
-  for (const ChatFormat chat : {ChatFormat::gemma2, ChatFormat::gemma3, ChatFormat::none})
-    for (const LossOn loss : {LossOn::completion, LossOn::assistant, LossOn::all}) {
+  for (const options::ChatFormat chat :
+       {options::ChatFormat::gemma2, options::ChatFormat::gemma3, options::ChatFormat::none})
+    for (const options::LossOn loss : {options::LossOn::completion, options::LossOn::assistant, options::LossOn::all}) {
       DatasetOptions o = cached_options(scratch.put("a.jsonl", many_rows(200)));
       o.chat = chat;
       o.loss = loss;

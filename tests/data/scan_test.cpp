@@ -18,7 +18,7 @@ DatasetOptions scan_options(const std::filesystem::path& path) {
   o.max_len = 40;
   o.eval_fraction = 0.3;
   o.seed = 5;
-  o.on_error = OnError::skip;
+  o.on_error = options::OnError::skip;
   return o;
 }
 
@@ -55,7 +55,7 @@ std::vector<std::filesystem::path> files(const Scratch& scratch) {
 TEST(Scan, LoadDatasetKeepsUsedRows) {
   const Scratch scratch;
   for (const auto& file : files(scratch))
-    for (const Overlong overlong : {Overlong::drop, Overlong::truncate}) {
+    for (const options::Overlong overlong : {options::Overlong::drop, options::Overlong::truncate}) {
       DatasetOptions o = scan_options(file);
       o.overlong = overlong;
       const Dataset d = load_dataset(o, bpe());
@@ -83,8 +83,8 @@ TEST(Scan, LoadDatasetKeepsUsedRows) {
       EXPECT_EQ(of[4], d.report.skipped_bad);
       EXPECT_GT(of[4], 0);
       if (file.extension() != ".txt") {
-        EXPECT_GT(overlong == Overlong::drop ? of[2] : of[1], 0);
-        EXPECT_EQ(of[3] > 0, overlong == Overlong::truncate);  // truncation removes the answer
+        EXPECT_GT(overlong == options::Overlong::drop ? of[2] : of[1], 0);
+        EXPECT_EQ(of[3] > 0, overlong == options::Overlong::truncate);  // truncation removes the answer
       }
     }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/data/dataset/table.h"
+#include "core/data/dataset/row_reader.h"
 
 #include "core/data/dataset/dataset.h"
-#include "core/data/dataset/row_reader.h"
 #include "core/data/dataset/scan.h"
 
 #include "tests/data/support.h"
@@ -53,7 +52,7 @@ TEST(Table, BadRowsAreSkippedAndOthersTrained) {
   DatasetOptions o;
   o.path = scratch.put("a.csv", "question,answer\nthe small river,Yes\nonly\n\"the\nriver\",No\n");
   o.columns = {{"prompt", "question"}, {"completion", "answer"}};
-  o.on_error = OnError::skip;
+  o.on_error = options::OnError::skip;
   const Dataset d = load_dataset(o, bpe());
   ASSERT_EQ(d.train.size(), 2u);
   EXPECT_EQ(d.report.skipped_bad, 1);
@@ -73,7 +72,7 @@ TEST(Table, CellsMayHoldMessages) {
   o.path = scratch.put("a.csv",
                        "messages\n\"[{\"\"role\"\":\"\"user\"\",\"\"content\"\":\"\"the river\"\"},"
                        "{\"\"role\"\":\"\"assistant\"\",\"\"content\"\":\"\"Yes\"\"}]\"\n[]\nthe river\n");
-  o.on_error = OnError::skip;
+  o.on_error = options::OnError::skip;
   const Dataset d = load_dataset(o, bpe());
   ASSERT_EQ(d.train.size(), 1u);
   EXPECT_EQ(d.train[0].answer, "Yes");

@@ -5,7 +5,7 @@
 
 #include "core/base/files.h"
 #include "core/base/json.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "tests/data/support.h"
 
 namespace mw::data::testing {

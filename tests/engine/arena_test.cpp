@@ -22,9 +22,9 @@ namespace {
 TEST(Arena, CountsByCategoryAndKeepsThePeakSplit) {
   Arena arena;
   {
-    Buffer<float> weights(arena, float_allocation(MemoryCategory::weights, "weights", 4096));
-    { Buffer<float> big(arena, float_allocation(MemoryCategory::logits, "logits", 1 << 20)); }
-    Buffer<float> small(arena, float_allocation(MemoryCategory::activations, "x", 2048));
+    DeviceBuffer<float> weights(arena, float_allocation(MemoryCategory::weights, "weights", 4096));
+    { DeviceBuffer<float> big(arena, float_allocation(MemoryCategory::logits, "logits", 1 << 20)); }
+    DeviceBuffer<float> small(arena, float_allocation(MemoryCategory::activations, "x", 2048));
     EXPECT_EQ(arena.use().now[MemoryCategory::weights], Bytes(16384));
     EXPECT_EQ(arena.use().now.total(), Bytes(16384 + 8192));
     EXPECT_EQ(arena.use().at_peak.total(), Bytes(16384 + (4 << 20)));
@@ -39,9 +39,9 @@ TEST(Arena, CountsByCategoryAndKeepsThePeakSplit) {
 
 TEST(Arena, RefusesMoreThanItsCapacityAndNamesWhatIsHeld) {
   Arena arena(Bytes(1 << 20));
-  Buffer<float> held(arena, float_allocation(MemoryCategory::weights, "weights", 1 << 17));
+  DeviceBuffer<float> held(arena, float_allocation(MemoryCategory::weights, "weights", 1 << 17));
   try {
-    Buffer<float> more(arena, float_allocation(MemoryCategory::activations, "layer inputs", 1 << 18));
+    DeviceBuffer<float> more(arena, float_allocation(MemoryCategory::activations, "layer inputs", 1 << 18));
     FAIL() << "accepted";
   } catch (const Error& e) {
     EXPECT_EQ(e.problem().id, "MEMORY");
@@ -53,12 +53,12 @@ TEST(Arena, RefusesMoreThanItsCapacityAndNamesWhatIsHeld) {
 
 TEST(Arena, OutOfMemorySaysWhatTheDeviceHeldAtThatMoment) {
   Arena arena(Bytes(1 << 20));
-  Buffer<float> weights(arena, float_allocation(MemoryCategory::weights, "weights", 1 << 16));
-  Buffer<float> one(arena, float_allocation(MemoryCategory::activations, "step", 1 << 15)),
+  DeviceBuffer<float> weights(arena, float_allocation(MemoryCategory::weights, "weights", 1 << 16));
+  DeviceBuffer<float> one(arena, float_allocation(MemoryCategory::activations, "step", 1 << 15)),
       two(arena, float_allocation(MemoryCategory::activations, "step", 1 << 16));
-  { Buffer<float> gone(arena, float_allocation(MemoryCategory::logits, "logits", 1 << 16)); }
+  { DeviceBuffer<float> gone(arena, float_allocation(MemoryCategory::logits, "logits", 1 << 16)); }
   try {
-    Buffer<float> more(arena, float_allocation(MemoryCategory::logits, "logits", 1 << 17));
+    DeviceBuffer<float> more(arena, float_allocation(MemoryCategory::logits, "logits", 1 << 17));
     FAIL() << "accepted";
   } catch (const OutOfMemory& e) {
     EXPECT_EQ(e.moment.wanted, Bytes(1 << 19));

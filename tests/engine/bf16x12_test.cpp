@@ -153,7 +153,7 @@ TEST(Bf16x12Gemm, EveryClassOfX86GivesTheSameBits) {
         pure.classes.fill(cpu);
         const CpuKernels kernels = kernels_of(pure);
         Device device(Bytes(0), 2);
-        Buffer<std::uint16_t> workspace;
+        DeviceBuffer<std::uint16_t> workspace;
         PackedGemm gemm(device, kernels.bf16, workspace);
         std::vector<float> c(static_cast<size_t>(m * n));
         gemm.run({.m = m,

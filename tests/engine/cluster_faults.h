@@ -25,12 +25,12 @@ struct ClusterFaults {
   // The optimizers of all devices but the first update a copy of the tensor. The copies have to outlive the cluster.
   using Copies = std::vector<std::vector<float>>;
   static std::shared_ptr<Copies> update_on_one_device(Cluster& cluster, const std::string& tensor,
-                                                      const AdamWOptions& options) {
+                                                      const options::AdamWOptions& options) {
     auto copies = std::make_shared<Copies>();
     const size_t index = trained(cluster, tensor);
     for (auto& node : many(cluster).nodes) {
-      const std::span<const Parameter> all = node->shards->parameters();
-      std::vector<Parameter> parameters(all.begin(), all.end());
+      const std::span<const TrainableTensor> all = node->shards->parameters();
+      std::vector<TrainableTensor> parameters(all.begin(), all.end());
       std::span<float>& value = parameters[index].value;
       copies->emplace_back(value.begin(), value.end());
       if (node != many(cluster).nodes.front()) value = copies->back();

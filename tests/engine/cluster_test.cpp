@@ -367,7 +367,7 @@ TEST_P(OnMesh, AnswersAsOneDevice) {
   std::vector<std::vector<int>> prompts;
   for (int i = 0; i < 5; ++i) prompts.push_back({1 + i, 7, 3 * i + 2});
   for (const float temperature : {0.0f, 1.0f}) {
-    const SampleOptions sample{.max_new_tokens = 6, .temperature = temperature, .seed = 4};
+    const options::SampleOptions sample{.max_new_tokens = 6, .temperature = temperature, .seed = 4};
     Training t{.rules = tunix_rules(config)};
     const auto expected = cluster_for(config, t)->generate_batch(prompts, sample);
     for (const mesh::Mesh& mesh : some_meshes()) {

@@ -53,7 +53,7 @@ void write_weights(const Form& form, const fs::path& to) {
   std::vector<formats::TensorData> tensors;
   values.reserve(file.tensors().size());
   const auto add = [&](const std::string& name, const std::vector<std::int64_t>& shape, std::span<const float> v) {
-    tensors.push_back({name, formats::DType::f32, shape, std::as_bytes(v)});
+    tensors.push_back({name, formats::TensorDType::f32, shape, std::as_bytes(v)});
   };
   for (const formats::TensorInfo& t : file.tensors()) {
     file.read_f32(t, 0, values.emplace_back(static_cast<size_t>(t.elements())));

@@ -20,11 +20,11 @@ StepOptions options_with(float dropout_seed = 0) {
 }
 
 // d loss / d epsilon along `direction`, Richardson-extrapolated central differences of the double loss.
-double directional(Network& network, const OwnedBatch& batch, const StepOptions& options, const Parameter& p,
+double directional(Network& network, const OwnedBatch& batch, const StepOptions& options, const TrainableTensor& p,
                    std::span<const double> direction, double step) {
   const std::vector<float> saved(p.value.begin(), p.value.end());
   std::vector<float> gradients;  // forward_backward adds; keep what was there
-  for (const Parameter& q : network.parameters()) gradients.insert(gradients.end(), q.grad.begin(), q.grad.end());
+  for (const TrainableTensor& q : network.parameters()) gradients.insert(gradients.end(), q.grad.begin(), q.grad.end());
   const auto loss_at = [&](double epsilon) {
     for (size_t i = 0; i < saved.size(); ++i) p.value[i] = static_cast<float>(saved[i] + epsilon * direction[i]);
     network.parameters_changed();
@@ -35,7 +35,7 @@ double directional(Network& network, const OwnedBatch& batch, const StepOptions&
   std::copy(saved.begin(), saved.end(), p.value.begin());
   network.parameters_changed();
   size_t at = 0;
-  for (const Parameter& q : network.parameters())
+  for (const TrainableTensor& q : network.parameters())
     for (float& g : q.grad) g = gradients[at++];
   return (4 * fine - coarse) / 3;
 }
@@ -44,7 +44,7 @@ void expect_gradients_match(Network& network, const OwnedBatch& batch, const Ste
   network.zero_gradients();
   network.forward_backward(batch, options);
   std::uint64_t index = 0;
-  for (const Parameter& p : network.parameters()) {
+  for (const TrainableTensor& p : network.parameters()) {
     const Rng rng{77, index++};
     double norm = 0;
     for (const float g : p.grad) norm += static_cast<double>(g) * g;

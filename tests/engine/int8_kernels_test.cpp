@@ -106,7 +106,7 @@ std::vector<float> product(const PackedKernels& kernels, const GemmShape& shape,
       out(static_cast<size_t>(shape.m * shape.n), -1.0f);
   kernels.quantise_rows(shape.m, shape.k, o.x.data(), a.data(), a_scales.data());
   kernels.int8_rows(shape, a.data(), a_scales.data(), {o.w.data(), o.scales.data()},
-                    {out.data(), shape.n, Store::write});
+                    {out.data(), shape.n, StoreMode::write});
   return out;
 }
 

@@ -114,7 +114,7 @@ TEST(KernelChoice, ProductsTakeTheKindThatIsNamed) {
         product.b.packed = panels.data(), product.b.int8 = {bytes.data(), scales.data()};
         if (type == model::WeightType::int8) product.b.kind = PackedProduct::Kind::int8;
         Device device(Bytes(0), 1);
-        Buffer<std::uint16_t> workspace;
+        DeviceBuffer<std::uint16_t> workspace;
         PackedGemm(device, kernels, workspace).run(product);
         EXPECT_EQ(ran, product_kind(type, rows)) << to_string(cpu) << ", " << to_string(type) << ", " << rows;
       }

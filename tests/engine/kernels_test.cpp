@@ -48,7 +48,7 @@ TEST_P(Kernels, NormAndItsBackward) {
       float inv = 0;
       k->rms_norm({1, GetParam(), x.data(), g}, 1e-6f, y.data(), &inv);
       k->recompute_rms_norm({1, GetParam(), x.data(), g}, &inv, again.data());
-      k->rms_norm_backward({1, GetParam(), x.data(), g}, &inv, dy.data(), dx.data(), Store::accumulate);
+      k->rms_norm_backward({1, GetParam(), x.data(), g}, &inv, dy.data(), dx.data(), StoreMode::accumulate);
       EXPECT_EQ(y, again) << k->name;
       for (size_t i = 0; i < n; ++i) {
         const double gradient = s * gain(i) * dy[i] - x[i] * s * s * s / static_cast<double>(n) * projection;
@@ -155,7 +155,7 @@ TEST_P(Kernels, WeightedSumsOfRowsAndTheHighest) {
     EXPECT_EQ(k->max(dim, v.data()), *std::max_element(v.begin(), v.begin() + dim)) << k->name;
     for (int m = 1; m <= 7; ++m) {
       std::vector<float> o(static_cast<size_t>(m * dim), 9.0f);
-      k->weighted_sums({m, dim, n}, {p.data(), n}, v.data(), o.data(), Store::write);
+      k->weighted_sums({m, dim, n}, {p.data(), n}, v.data(), o.data(), StoreMode::write);
       for (int i = 0; i < m; ++i)
         for (int d = 0; d < dim; ++d) {
           double sum = 0;
@@ -249,7 +249,7 @@ TEST(KernelSet, EveryClassWithFmaGivesTheSameBits) {
     same("rms_norm_backward", [&](const VectorKernels& k) {
       std::vector<float> out = y;
       const std::vector<float> inv(5, 0.7f);
-      k.rms_norm_backward({5, n, x.data(), {g.data(), 1}}, inv.data(), y.data(), out.data(), Store::accumulate);
+      k.rms_norm_backward({5, n, x.data(), {g.data(), 1}}, inv.data(), y.data(), out.data(), StoreMode::accumulate);
       return out;
     });
     same("rms_norm_weight", [&](const VectorKernels& k) {
@@ -274,7 +274,7 @@ TEST(KernelSet, EveryClassWithFmaGivesTheSameBits) {
     });
     same("weighted_sums", [&](const VectorKernels& k) {
       std::vector<float> o = y;
-      k.weighted_sums({3, n, 5}, {few.data(), 5}, x.data(), o.data(), Store::accumulate);
+      k.weighted_sums({3, n, 5}, {few.data(), 5}, x.data(), o.data(), StoreMode::accumulate);
       return o;
     });
     same("sums", [&](const VectorKernels& k) {
@@ -318,7 +318,7 @@ TEST(KernelSet, EveryClassWithFmaGivesTheSameBits) {
       }
     same("dropout", [&](const VectorKernels& k) {
       std::vector<float> out = y;
-      k.dropout(n, {9, 0, 0.3f}, x.data(), out.data(), Store::accumulate);
+      k.dropout(n, {9, 0, 0.3f}, x.data(), out.data(), StoreMode::accumulate);
       return out;
     });
     same("adamw", [&](const VectorKernels& k) {
@@ -346,8 +346,8 @@ TEST(KernelSet, DropoutKeepsTheRightShareAndScales) {
   std::vector<float> x(20000, 2.0f);
   for (const VectorKernels* k : available()) {
     std::vector<float> out(x.size(), 1.0f), part(x.size(), 1.0f);
-    k->dropout(20000, {99, 0, 0.25f}, x.data(), out.data(), Store::write);
-    k->dropout(5000, {99, 15000, 0.25f}, x.data() + 15000, part.data() + 15000, Store::accumulate);
+    k->dropout(20000, {99, 0, 0.25f}, x.data(), out.data(), StoreMode::write);
+    k->dropout(5000, {99, 15000, 0.25f}, x.data() + 15000, part.data() + 15000, StoreMode::accumulate);
     int kept = 0;
     for (size_t i = 0; i < x.size(); ++i) {
       EXPECT_TRUE(out[i] == 0 || std::abs(out[i] - 2 / 0.75f) < 1e-6f);

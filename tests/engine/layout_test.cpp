@@ -13,8 +13,8 @@ namespace {
 
 template <template <template <class> class> class Fields>
 void expect_inside(const Fields<FieldOf>& fields, const std::vector<Allocation>& allocations) {
-  constexpr size_t kFields = sizeof(fields) / sizeof(Field);
-  for (const Field& field : std::bit_cast<std::array<Field, kFields>>(fields)) {
+  constexpr size_t kFields = sizeof(fields) / sizeof(BufferField);
+  for (const BufferField& field : std::bit_cast<std::array<BufferField, kFields>>(fields)) {
     if (!field) continue;
     ASSERT_LT(static_cast<size_t>(field.allocation), allocations.size());
     EXPECT_LT(field.offset, allocations[static_cast<size_t>(field.allocation)].bytes.value);

@@ -6,31 +6,31 @@
 
 namespace mw::engine::test {
 
+using mesh::IndexInterval;
 using mesh::LocalConfig;
 using mesh::LocalLayer;
-using mesh::Range;
 
 // The part of a tensor [blocks * block_rows, columns] that a device holds: of every block the rows `rows`, padded to
 // local_rows, and of every row the columns `cols`.
 struct LocalSlice {
   std::int64_t blocks = 1, block_rows = 0, columns = 0;
-  Range rows, cols;
+  IndexInterval rows, cols;
   std::int64_t local_rows = 0;
   std::int64_t local_columns() const { return cols.end - cols.begin; }
   std::int64_t elements() const { return blocks * local_rows * local_columns(); }
   bool whole() const { return local_rows == block_rows && local_columns() == columns; }
 };
 
-inline Range times(const Range& r, std::int64_t by) {
+inline IndexInterval times(const IndexInterval& r, std::int64_t by) {
   return {r.begin * by, r.end * by};
 }
-inline std::int64_t size_of(const Range& r) {
+inline std::int64_t size_of(const IndexInterval& r) {
   return r.end - r.begin;
 }
 
 // The rows and columns of a projection's matrix on a device.
 struct Split {
-  Range rows, cols;
+  IndexInterval rows, cols;
 };
 
 inline Split split_of(const LocalConfig& local, model::Role role, int layer, std::int64_t rows, std::int64_t cols) {
@@ -88,8 +88,8 @@ inline LocalSlice local_slice(const LocalConfig& local, const model::LoraTarget&
   LocalSlice s;
   s.block_rows = a ? rank : whole.out;
   s.columns = a ? whole.in : rank;
-  s.rows = a ? Range{0, rank} : split.rows;
-  s.cols = a ? split.cols : Range{0, rank};
+  s.rows = a ? IndexInterval{0, rank} : split.rows;
+  s.cols = a ? split.cols : IndexInterval{0, rank};
   s.local_rows = size_of(s.rows);
   return s;
 }

@@ -184,7 +184,7 @@ inline std::string text_of(const mesh::Collective& c) {
 
 inline Moves counted(const Cluster& cluster, int device) {
   Moves moves;
-  for (const Traffic& t : cluster.traffic(device)) moves[text_of(t.what)] += t.what.calls;
+  for (const CollectiveTraffic& t : cluster.traffic(device)) moves[text_of(t.what)] += t.what.calls;
   return moves;
 }
 
@@ -196,7 +196,7 @@ inline mesh::EngineStep engine_step(const Training& t) {
 
 // Full rows: every token has a loss.
 inline Moves planned(const Cluster& cluster, const Training& t, int device, const mesh::Placement& placement) {
-  const mesh::Range rows = mesh::batch_rows(mesh::batch_slice(t.mesh, device), t.rows);
+  const mesh::IndexInterval rows = mesh::batch_rows(mesh::batch_slice(t.mesh, device), t.rows);
   const std::int64_t tokens = (rows.end - rows.begin) * t.len;
   const std::vector<mesh::DeviceTokens> micro(static_cast<size_t>(t.accumulation),
                                               mesh::count_device_tokens(tokens, tokens, 0, 4));

@@ -12,7 +12,7 @@ namespace {
 struct Problem {
   Device device{Bytes(0), 2};
   std::vector<float> value{1.0f, -2.0f, 0.5f}, gradient{0.1f, -0.2f, 0.3f};
-  Parameter parameter(bool decays = true) { return {"p", value, gradient, decays}; }
+  TrainableTensor parameter(bool decays = true) { return {"p", value, gradient, decays}; }
 };
 
 // torch.optim.AdamW written out in double.
@@ -32,7 +32,7 @@ struct Reference {
 
 TEST(AdamW, FirstStepMovesByTheLearningRate) {  // by hand: m/(1-b1) = g, v/(1-b2) = g^2, so a step of lr * sign(g)
   Problem p;
-  const Parameter parameter = p.parameter();
+  const TrainableTensor parameter = p.parameter();
   AdamW adam(p.device, std::span(&parameter, 1), {});
   adam.step(1, 0.01f, 0, 0);
   EXPECT_NEAR(p.value[0], 0.99f, 1e-6f);
@@ -44,7 +44,7 @@ TEST(AdamW, FirstStepMovesByTheLearningRate) {  // by hand: m/(1-b1) = g, v/(1-b
 
 TEST(AdamW, FollowsTorchOverManyStepsWithDecayAndClipping) {
   Problem p;
-  const Parameter parameter = p.parameter();
+  const TrainableTensor parameter = p.parameter();
   AdamW adam(p.device, std::span(&parameter, 1), {.weight_decay = 0.1});
   Reference reference{{1.0, -2.0, 0.5}, {0, 0, 0}, {0, 0, 0}};
   for (int t = 1; t <= 50; ++t) {
@@ -61,7 +61,7 @@ TEST(AdamW, FollowsTorchOverManyStepsWithDecayAndClipping) {
 
 TEST(AdamW, DoesNotDecayNormsOrClipSmallGradients) {
   Problem p;
-  const Parameter parameter = p.parameter(false);
+  const TrainableTensor parameter = p.parameter(false);
   AdamW adam(p.device, std::span(&parameter, 1), {.weight_decay = 10});
   adam.step(1, 0.01f, 100.0f, adam.gradient_norm());
   EXPECT_NEAR(p.value[0], 0.99f, 1e-6f);
@@ -70,7 +70,7 @@ TEST(AdamW, DoesNotDecayNormsOrClipSmallGradients) {
 TEST(AdamW, NormOfLargeTensorsIsTheSameForEveryThreadCount) {
   std::vector<float> value(300001), gradient(300001);
   for (size_t i = 0; i < gradient.size(); ++i) gradient[i] = std::sin(static_cast<float>(i));
-  const Parameter parameter{"p", value, gradient, true};
+  const TrainableTensor parameter{"p", value, gradient, true};
   Device one(Bytes(0), 1), three(Bytes(0), 3);
   AdamW a(one, std::span(&parameter, 1), {}), b(three, std::span(&parameter, 1), {});
   EXPECT_EQ(a.gradient_norm(), b.gradient_norm());
@@ -86,7 +86,7 @@ TEST(AdamW, ManyParametersMoveAsEachWouldAlone) {  // of sizes around the blocks
     for (size_t i = 0; i < size; ++i) gradient.back()[i] = std::sin(static_cast<float>(i + size));
   }
   std::vector<std::vector<float>> expected = value;
-  std::vector<Parameter> parameters;
+  std::vector<TrainableTensor> parameters;
   for (size_t p = 0; p < sizes.size(); ++p) parameters.push_back({"p", value[p], gradient[p], p % 2 == 0});
   AdamW adam(device, parameters, {.weight_decay = 0.1});
   const double norm = adam.gradient_norm();
@@ -96,7 +96,7 @@ TEST(AdamW, ManyParametersMoveAsEachWouldAlone) {  // of sizes around the blocks
   EXPECT_NEAR(norm, std::sqrt(squares), 1e-5);
   for (int t = 1; t <= 2; ++t) adam.step(t, 0.02f, 0.5f, norm);
   for (size_t p = 0; p < sizes.size(); ++p) {
-    const Parameter only{"p", expected[p], gradient[p], p % 2 == 0};
+    const TrainableTensor only{"p", expected[p], gradient[p], p % 2 == 0};
     AdamW one(alone, std::span(&only, 1), {.weight_decay = 0.1});
     for (int t = 1; t <= 2; ++t) one.step(t, 0.02f, 0.5f, norm);
     EXPECT_EQ(value[p], expected[p]) << "parameter " << p;

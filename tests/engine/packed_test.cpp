@@ -631,16 +631,16 @@ TEST_P(PackedTypes, EveryClassOfX86GivesTheSameBits) {
     std::vector<std::vector<float>> first;
     for (const auto& [cpu, kernels] : all) {
       Device device(Bytes(0), 2);
-      Buffer<std::uint16_t> workspace;
+      DeviceBuffer<std::uint16_t> workspace;
       const ProductKernels& products = GetParam() == model::WeightType::f32 ? kernels->f32 : kernels->bf16;
       PackedGemm gemm(device, products, workspace);
       const auto size = static_cast<size_t>(s.m * s.n);
       std::vector<std::vector<float>> c(4, std::vector<float>(size, 0.25f));
       PackedProduct product{.m = s.m, .n = s.n, .k = s.k, .scale = 0.3f, .a = a.at.data()};
-      product.b = stored_matrix(w.ref(), Transpose::no), product.store = Store::accumulate, product.c = c[0].data();
+      product.b = stored_matrix(w.ref(), Transpose::no), product.store = StoreMode::accumulate, product.c = c[0].data();
       if (s.rank) product.low = {z.at.data(), s.rank, 0.5f, stored_matrix({.f32 = l.at.data()}, Transpose::no)};
       gemm.run(product);
-      product.k = s.k / 32 * 32, product.low = {}, product.store = Store::write;
+      product.k = s.k / 32 * 32, product.low = {}, product.store = StoreMode::write;
       product.b = stored_matrix(w_turned.ref(), Transpose::yes), product.c = c[1].data();
       gemm.run(product);
       c[2].assign(static_cast<size_t>(16 * s.k), 0.0f);
@@ -653,7 +653,7 @@ TEST_P(PackedTypes, EveryClassOfX86GivesTheSameBits) {
                               .g = c[2].data()});
       gemm.prepare();
       gemm.block(0, {s.m, s.n, s.k}, {a.at.data(), s.k}, {{b.at.data(), s.k, Transpose::yes}},
-                 {c[3].data(), s.n, Store::write}, 0.7f);
+                 {c[3].data(), s.n, StoreMode::write}, 0.7f);
       if (first.empty()) first = c;
       for (size_t i = 0; i < c.size(); ++i)
         ASSERT_EQ(std::memcmp(c[i].data(), first[i].data(), c[i].size() * sizeof(float)), 0)

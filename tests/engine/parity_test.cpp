@@ -47,7 +47,7 @@ double relative(std::span<const float> ours, std::span<const float> theirs) {
   return worst / largest;
 }
 
-std::string hf_name(const Network& n, const Parameter& p) {
+std::string hf_name(const Network& n, const TrainableTensor& p) {
   for (const model::Tensor& t : n.inventory().tensors())
     if (t.name == p.name) return t.hf_name;
   return "no tensor " + p.name;
@@ -90,13 +90,13 @@ class Parity : public ::testing::TestWithParam<const char*> {
   }
 
   void add_adapter(Network& n, const fs::path& folder, float plus_ratio = 1) {
-    const formats::Adapter a = formats::read_peft(folder, n.inventory());
+    const formats::PeftAdapter a = formats::read_peft(folder, n.inventory());
     options::Lora options{a.rank, a.alpha, a.dropout, a.rslora, a.targets, a.rank_pattern, a.alpha_pattern};
     options.dora = a.dora;
     options.plus_ratio = plus_ratio;
     n.add_lora(options, 1);
     ASSERT_EQ(n.lora().size(), a.modules.size());
-    for (const LoraModule& ours : n.lora()) {
+    for (const LoraTensors& ours : n.lora()) {
       const auto theirs = std::find_if(a.modules.begin(), a.modules.end(),
                                        [&](const auto& m) { return m.target.module == ours.target.module; });
       ASSERT_NE(theirs, a.modules.end()) << ours.target.module;
@@ -140,7 +140,7 @@ class Parity : public ::testing::TestWithParam<const char*> {
     const auto expect_gradient = [&](const std::string& name) {
       EXPECT_LT(relative((parameter++)->grad, read(expected, "grad." + name).data), most) << name;
     };
-    for (const LoraModule& ours : n.lora()) {
+    for (const LoraTensors& ours : n.lora()) {
       expect_gradient(ours.target.peft_a);
       expect_gradient(ours.target.peft_b);
       if (!ours.m.empty()) expect_gradient(formats::peft_magnitude(ours.target) + ".weight");
@@ -198,7 +198,7 @@ TEST_P(Parity, GradientsOfEveryWeight) {
     n->set_trainable(model::TrainMethod::full);
     step_.remat = remat;
     n->forward_backward(batch_, step_);
-    for (const Parameter& p : n->parameters()) {
+    for (const TrainableTensor& p : n->parameters()) {
       const std::string name = "grad." + hf_name(*n, p);
       EXPECT_LT(relative(p.grad, read(expected_, name).data), 1e-3) << name;
     }
@@ -216,7 +216,7 @@ TEST_P(Parity, TwentyStepsOfTorchAdamWOnAdapters) {
   n->set_trainable(model::TrainMethod::lora);
   expect_trajectory(*n, folder_ / "adamw_lora");
   if (!fs::exists(folder_ / "adamw_lora" / "adapter_config.json")) return;  // kept for some fixtures only
-  const formats::Adapter after = formats::read_peft(folder_ / "adamw_lora", n->inventory());
+  const formats::PeftAdapter after = formats::read_peft(folder_ / "adamw_lora", n->inventory());
   for (size_t i = 0; i < after.modules.size(); ++i) {
     ASSERT_EQ(after.modules[i].target.module, n->lora()[i].target.module);
     EXPECT_LT(relative(n->lora()[i].a, after.modules[i].a), 2e-3) << after.modules[i].target.module;
@@ -267,7 +267,8 @@ TEST_P(DoraParity, Bf16WeightsAreNearTheirF32Values) {
     add_adapter(*n, fs::path(MW_FIXTURES) / "dora_tiny");
     n->set_trainable(model::TrainMethod::lora);
     n->forward_backward(batch_, step_);
-    for (const Parameter& p : n->parameters()) gradients[n == narrow.get()].emplace_back(p.grad.begin(), p.grad.end());
+    for (const TrainableTensor& p : n->parameters())
+      gradients[n == narrow.get()].emplace_back(p.grad.begin(), p.grad.end());
   }
   for (size_t i = 0; i < gradients[0].size(); ++i)
     EXPECT_LT(relative(gradients[1][i], gradients[0][i]), 0.1) << wide->parameters()[i].name;
@@ -283,7 +284,7 @@ TEST_P(FullParity, TwentyStepsOfTorchAdamWOnEveryWeight) {
   n->set_trainable(model::TrainMethod::full);
   expect_trajectory(*n, folder_ / "adamw_full");
   const formats::SafetensorsFile final(folder_ / "adamw_full" / "final.safetensors");
-  for (const Parameter& p : n->parameters())
+  for (const TrainableTensor& p : n->parameters())
     EXPECT_LT(relative(p.value, read(final, hf_name(*n, p)).data), 2e-3) << p.name;
 }
 

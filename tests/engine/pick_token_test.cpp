@@ -22,7 +22,7 @@ std::vector<float> random_logits(size_t n, std::uint64_t seed, float spread) {
 
 // Probabilities by the definition, in double: softmax(x / T), those of min_p times the best, the k best, then
 // the fewest best that reach top_p.
-std::map<int, double> expected(const std::vector<float>& logits, const SampleOptions& o) {
+std::map<int, double> expected(const std::vector<float>& logits, const options::SampleOptions& o) {
   std::vector<int> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto at = [&](int id) { return static_cast<double>(logits[static_cast<size_t>(id)]); };
@@ -45,7 +45,7 @@ std::map<int, double> expected(const std::vector<float>& logits, const SampleOpt
   return out;
 }
 
-class Pick : public testing::TestWithParam<SampleOptions> {};
+class Pick : public testing::TestWithParam<options::SampleOptions> {};
 
 TEST_P(Pick, GivesEveryTokenItsShareAndNoOther) {
   constexpr int kDraws = 20000;
@@ -63,23 +63,25 @@ TEST_P(Pick, GivesEveryTokenItsShareAndNoOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sampling, Pick,
-                         testing::Values(SampleOptions{.temperature = 1}, SampleOptions{.temperature = 0.4f},
-                                         SampleOptions{.temperature = 3}, SampleOptions{.temperature = 1, .top_k = 5},
-                                         SampleOptions{.temperature = 1, .top_p = 0.5f},
-                                         SampleOptions{.temperature = 1, .top_p = 0.95f},
-                                         SampleOptions{.temperature = 1, .min_p = 0.1f},
-                                         SampleOptions{.temperature = 1.5f, .top_p = 0.9f, .min_p = 0.02f},
-                                         SampleOptions{.temperature = 1, .top_k = 10, .min_p = 0.3f},
-                                         SampleOptions{.temperature = 0.7f, .top_k = 40, .top_p = 0.9f},
-                                         SampleOptions{.temperature = 2, .top_k = 200, .top_p = 0.999f}));
+                         testing::Values(options::SampleOptions{.temperature = 1},
+                                         options::SampleOptions{.temperature = 0.4f},
+                                         options::SampleOptions{.temperature = 3},
+                                         options::SampleOptions{.temperature = 1, .top_k = 5},
+                                         options::SampleOptions{.temperature = 1, .top_p = 0.5f},
+                                         options::SampleOptions{.temperature = 1, .top_p = 0.95f},
+                                         options::SampleOptions{.temperature = 1, .min_p = 0.1f},
+                                         options::SampleOptions{.temperature = 1.5f, .top_p = 0.9f, .min_p = 0.02f},
+                                         options::SampleOptions{.temperature = 1, .top_k = 10, .min_p = 0.3f},
+                                         options::SampleOptions{.temperature = 0.7f, .top_k = 40, .top_p = 0.9f},
+                                         options::SampleOptions{.temperature = 2, .top_k = 200, .top_p = 0.999f}));
 
 TEST(PickLarge, KeepsExactlyTheRightTokensOfARealVocabulary) {
   constexpr size_t kVocabulary = 262144;
   for (const float spread : {1.0f, 4.0f, 9.0f}) {
     std::vector<float> logits = random_logits(kVocabulary, 5, spread);
-    for (const SampleOptions& o :
-         {SampleOptions{.temperature = 1, .top_k = 64}, SampleOptions{.temperature = 1, .top_p = 0.8f},
-          SampleOptions{.temperature = 1, .top_k = 1000, .top_p = 0.5f}}) {
+    for (const options::SampleOptions& o : {options::SampleOptions{.temperature = 1, .top_k = 64},
+                                            options::SampleOptions{.temperature = 1, .top_p = 0.8f},
+                                            options::SampleOptions{.temperature = 1, .top_k = 1000, .top_p = 0.5f}}) {
       const std::map<int, double> shares = expected(logits, o);
       for (int i = 0; i < 20; ++i) {
         std::vector<float> scratch = logits;

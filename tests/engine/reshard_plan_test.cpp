@@ -95,9 +95,9 @@ Shape shape_of(const model::TensorInventory& inventory, const PlacedTensor& p) {
 
 std::vector<std::int64_t> flat(const IndexRegion& region, std::int64_t cols) {
   std::vector<std::int64_t> out;
-  for (const Range& r : region.rows)
+  for (const IndexInterval& r : region.rows)
     for (std::int64_t row = r.begin; row < r.end; ++row)
-      for (const Range& c : region.cols)
+      for (const IndexInterval& c : region.cols)
         for (std::int64_t col = c.begin; col < c.end; ++col) out.push_back(row * cols + col);
   return out;
 }
@@ -124,7 +124,7 @@ void expect_pieces(const model::TensorInventory& inventory, const PlacedTensor& 
       EXPECT_TRUE(elements.empty());
       continue;
     }
-    const std::vector<Range> held = mesh::piece(p, mesh, device);
+    const std::vector<IndexInterval> held = mesh::piece(p, mesh, device);
     for (const std::int64_t e : elements)
       for (size_t d = 0; d < p.dims.size(); ++d) {
         const std::int64_t at = coordinate(p, p.dims[d].axis, e / shape.cols, e % shape.cols);
@@ -226,12 +226,12 @@ TEST_P(ShardMap, ADevicesPartIsTheSameByDimensions) {
       for (size_t i = 0; i < placement.tensors.size(); ++i) {
         const PlacedTensor& p = placement.tensors[i];
         SCOPED_TRACE(p.name + " on " + mesh::to_text(mesh) + ", device " + std::to_string(device));
-        const std::vector<Range> part = mesh::working_piece(local, p);
+        const std::vector<IndexInterval> part = mesh::working_piece(local, p);
         const std::int64_t cols = shape_of(inventory, p).cols;
         const std::vector<std::int64_t> elements = flat(local_slice(local, inventory.tensors()[i]), cols);
         ASSERT_EQ(flat(region_of(p, part), cols), elements);
         std::int64_t expected = 1;
-        for (const Range& r : part) expected *= r.end - r.begin;
+        for (const IndexInterval& r : part) expected *= r.end - r.begin;
         ASSERT_EQ(static_cast<std::int64_t>(elements.size()), expected);
         for (const std::int64_t e : elements)
           for (size_t d = 0; d < p.dims.size(); ++d) {

@@ -100,7 +100,7 @@ TEST_F(SamplerTest, ABatchOfRaggedPromptsEqualsEachPromptAlone) {
 }
 
 TEST_F(SamplerTest, SampledTokensDependOnSeedRowAndPositionOnly) {
-  const SampleOptions o{.max_new_tokens = 15, .temperature = 1.2f, .top_k = 30, .top_p = 0.95f, .seed = 11};
+  const options::SampleOptions o{.max_new_tokens = 15, .temperature = 1.2f, .top_k = 30, .top_p = 0.95f, .seed = 11};
   const auto together = Sampler(network_).generate_batch(kRagged, o);
   for (size_t row = 0; row < kRagged.size(); ++row) {  // what full forwards and the definition say
     std::vector<int> ids = kRagged[row];
@@ -181,7 +181,7 @@ TEST_F(SamplerTest, AStopEndsEveryRowWithWhatItHas) {
 }
 
 TEST_F(SamplerTest, SameSeedSameTextOtherSeedOtherText) {
-  SampleOptions o{.max_new_tokens = 24, .temperature = 1.5f, .seed = 4};
+  options::SampleOptions o{.max_new_tokens = 24, .temperature = 1.5f, .seed = 4};
   const std::vector<int> once = Sampler(network_).generate(prompt_, o), again = Sampler(network_).generate(prompt_, o);
   EXPECT_EQ(once, again);
   o.seed = 5;

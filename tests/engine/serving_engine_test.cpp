@@ -87,7 +87,7 @@ std::vector<float> full_logits(Network& network, const std::vector<int>& ids) {
 
 std::vector<AdapterValues> values_of(const Network& tuned) {
   std::vector<AdapterValues> values;
-  for (const LoraModule& m : tuned.lora())
+  for (const LoraTensors& m : tuned.lora())
     values.push_back({m.target, m.rank, m.alpha / static_cast<float>(m.rank), m.a, m.b});
   return values;
 }

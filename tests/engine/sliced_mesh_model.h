@@ -117,12 +117,12 @@ class MeshModel {
     return out;
   }
 
-  std::vector<std::vector<int>> generate(const std::vector<std::vector<int>>& prompts, SampleOptions options) {
+  std::vector<std::vector<int>> generate(const std::vector<std::vector<int>>& prompts, options::SampleOptions options) {
     std::vector<std::vector<std::vector<int>>> answers(parts_.size());
     communicators_.each([&](Communicator& port) {
       const int rows = static_cast<int>(prompts.size()), each = (rows + groups() - 1) / groups();
       const int first = std::min(rows, group_of(port) * each), last = std::min(rows, first + each);
-      SampleOptions own = options;
+      options::SampleOptions own = options;
       own.first_row = first;
       const auto d = static_cast<size_t>(port.device());
       answers[d] =
@@ -159,7 +159,7 @@ class MeshModel {
   }
   Bill counted(int device) {
     Bill bill;
-    for (const Traffic& t : communicators_.port(device).traffic()) record(bill, t.what);
+    for (const CollectiveTraffic& t : communicators_.port(device).traffic()) record(bill, t.what);
     return bill;
   }
   Bill planned(int device, const OwnedBatch& batch, mesh::StepShape step) {
@@ -325,7 +325,7 @@ class WholeModel {
       lora.targets = trial.targets;
       network_.add_lora(lora, 5);
       size_t i = 0;
-      for (const LoraModule& m : network_.lora())
+      for (const LoraTensors& m : network_.lora())
         fill_values(6, i++, 0.3f, m.b.data(), static_cast<std::int64_t>(m.b.size()));
     }
     network_.set_trainable(trial.method);
@@ -333,7 +333,7 @@ class WholeModel {
   MeshModel::Outcome step(const OwnedBatch& batch) {
     const LossSum loss = network_.forward_backward(batch, trial_.step);
     MeshModel::Outcome out{loss.sum, loss.tokens, {}};
-    for (const Parameter& p : network_.parameters()) out.gradients[p.name].assign(p.grad.begin(), p.grad.end());
+    for (const TrainableTensor& p : network_.parameters()) out.gradients[p.name].assign(p.grad.begin(), p.grad.end());
     return out;
   }
   Network& network() { return network_; }

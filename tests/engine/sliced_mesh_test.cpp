@@ -116,7 +116,7 @@ TEST_P(MeshFamilies, SamplesAreThoseOfOneDevice) {
   const Trial trial;
   WholeModel whole(config, trial);
   for (const float temperature : {0.0f, 1.1f}) {
-    SampleOptions options{.max_new_tokens = 12, .temperature = temperature, .top_p = 0.95f, .seed = 11};
+    options::SampleOptions options{.max_new_tokens = 12, .temperature = temperature, .top_p = 0.95f, .seed = 11};
     const auto first = Sampler(whole.network()).generate_batch(prompts, options);
     options.stop_ids = {first[1][3], first[3][5]};  // rows end at different times
     const auto expected = Sampler(whole.network()).generate_batch(prompts, options);

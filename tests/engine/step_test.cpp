@@ -194,7 +194,7 @@ TEST(Lora, StartsAsTheBaseModelWithKaimingUniformA) {
   const double base = network.evaluate(batch, {}).sum;
   network.add_lora(all_projections(8), 5);
   EXPECT_EQ(network.evaluate(batch, {}).sum, base);
-  for (const LoraModule& m : network.lora()) {
+  for (const LoraTensors& m : network.lora()) {
     const float bound = 1 / std::sqrt(static_cast<float>(m.target.in));
     float largest = 0;
     for (const float a : m.a) largest = std::max(largest, std::abs(a));
@@ -212,7 +212,7 @@ TEST(Lora, PatternsOverrideRankAndAlphaAsInPeft) {
       {"layers.1.self_attn.q_proj", 2}, {"down_proj", 7}, {"proj", 99}};  // "proj" is no whole path element
   o.alpha_pattern = {{"layers\\.[02]\\.mlp\\.(gate|up)_proj", 1.5f}};
   network.add_lora(o, 1);
-  for (const LoraModule& m : network.lora()) {
+  for (const LoraTensors& m : network.lora()) {
     const std::string& name = m.target.module;
     const bool down = name.ends_with("down_proj");
     EXPECT_EQ(m.rank, name.ends_with("layers.1.self_attn.q_proj") ? 2 : down ? 7 : 4) << name;

@@ -82,7 +82,7 @@ inline void fill(Network& network, std::uint64_t seed, float scale = 0.3f) {
 inline void randomise_adapters(Network& network,
                                std::uint64_t seed) {  // B is zero at first, and so would be A's gradient
   std::uint64_t index = 0;
-  for (const LoraModule& m : network.lora()) {
+  for (const LoraTensors& m : network.lora()) {
     const Rng rng{seed, index++};
     for (size_t i = 0; i < m.b.size(); ++i) m.b[i] = 0.3f * rng.normal_at(i);
   }
@@ -90,7 +90,7 @@ inline void randomise_adapters(Network& network,
 
 inline std::vector<float> all_gradients(const Network& network) {
   std::vector<float> out;
-  for (const Parameter& p : network.parameters()) out.insert(out.end(), p.grad.begin(), p.grad.end());
+  for (const TrainableTensor& p : network.parameters()) out.insert(out.end(), p.grad.begin(), p.grad.end());
   return out;
 }
 

@@ -33,7 +33,8 @@ std::unique_ptr<Cluster> expect_planned(const model::Config& config, const Train
     EXPECT_FALSE(plan.empty());
     EXPECT_EQ(counted(*cluster, device), plan) << "device " << device;
     entries += static_cast<std::int64_t>(plan.size());
-    for (const Traffic& one : cluster->traffic(device)) compared_bytes += one.what.moved.value * one.what.calls;
+    for (const CollectiveTraffic& one : cluster->traffic(device))
+      compared_bytes += one.what.moved.value * one.what.calls;
   }
   return cluster;
 }
@@ -115,7 +116,7 @@ TEST_P(MeshTraffic, OfClumsySpecsIsCountedAsSuch) {
         t.mesh = mesh;
         const auto cluster = expect_planned(config, t);
         std::int64_t bytes = 0;
-        for (const Traffic& traffic : cluster->traffic(1))
+        for (const CollectiveTraffic& traffic : cluster->traffic(1))
           if (traffic.what.cause == mesh::Cause::inefficient_spec)
             bytes += traffic.what.moved.value * traffic.what.calls;
         EXPECT_GT(bytes, 0);
@@ -139,7 +140,7 @@ TEST_P(MeshTraffic, OfSamplingIsThatOfItsForwards) {
     const auto cluster = cluster_for(config, t);
     cluster->generate_batch(prompts, {.max_new_tokens = 2});
     for (int device = 0; device < mesh.devices(); ++device) {
-      const mesh::Range part = mesh::batch_rows(mesh::batch_slice(mesh, device), 8);
+      const mesh::IndexInterval part = mesh::batch_rows(mesh::batch_slice(mesh, device), 8);
       const std::int64_t rows = part.end - part.begin;
       const std::vector<mesh::DeviceTokens> passes{{.tokens = 3 * rows, .loss_tokens = rows},
                                                    {.tokens = rows, .loss_tokens = rows}};
@@ -147,7 +148,7 @@ TEST_P(MeshTraffic, OfSamplingIsThatOfItsForwards) {
       const mesh::DeviceCollectives each(config, mesh, cluster->placement(), {.work = mesh::StepKind::decode});
       for (const mesh::Collective& c : each.of(device, passes)) record(plan, c);
       Moves found;
-      for (const Traffic& one : cluster->traffic(device)) record(found, one.what);
+      for (const CollectiveTraffic& one : cluster->traffic(device)) record(found, one.what);
       EXPECT_EQ(found, plan) << mesh::to_text(mesh) << ", device " << device;
     }
   }

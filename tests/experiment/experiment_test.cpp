@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/experiment/experiment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +7,7 @@
 #include <set>
 
 #include "core/base/files.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/experiment/parameters.h"
 #include "core/experiment/relevance.h"
 #include "tests/store/store_fixture.h"
@@ -117,7 +116,7 @@ TEST(Bind, FillsEverySectionFromDocumentAndTable) {
     "sweep": {"request_rates": [1, "inf"], "slo_tpot_ms": 25}})",
                                                         "document"),
                                              "/folder");
-  const ExperimentConfig config = e.config();
+  const BoundExperiment config = e.config();
   EXPECT_EQ(config.kind, Kind::serve);
   EXPECT_EQ(config.model.path, "/folder/m");
   EXPECT_EQ(config.model.init, options::Init::random);
@@ -160,7 +159,7 @@ TEST(Bind, RefusesInvalidValuesUnlessTheyMayBeSkipped) {
   const Experiment e = Experiment::from_json(
       parse_json(R"({"lora": {"rank": "many", "alpha": 8}, "mesh": {"tp": 2, "fsdp": "all"}})", "document"));
   EXPECT_THROW(e.config(), Error);
-  const ExperimentConfig config = e.valid_values();
+  const BoundExperiment config = e.valid_values();
   EXPECT_EQ(config.lora.rank, 16);
   EXPECT_EQ(config.lora.alpha, 8);
   EXPECT_EQ(config.mesh, (mesh::Mesh{{{"tp", 2}}}));

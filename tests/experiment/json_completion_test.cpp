@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/experiment/json_completion.h"
 
 #include <gtest/gtest.h>
 

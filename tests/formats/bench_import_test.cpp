@@ -65,7 +65,7 @@ TEST(BenchImport, DetectsFormatByContent) {
 TEST(BenchImport, ReadsSummaryOfVllm) {
   const auto sets = read_bench(fixture("vllm_plain.json"));
   ASSERT_EQ(sets.size(), 1u);
-  EXPECT_EQ(sets[0].provenance, Provenance::imported);
+  EXPECT_EQ(sets[0].provenance, ResultProvenance::imported);
   EXPECT_EQ(sets[0].model, "google/gemma-3-1b-it");
   EXPECT_EQ(sets[0].tool, "vllm bench serve");
   EXPECT_EQ(sets[0].source, fixture("vllm_plain.json").string());
@@ -328,14 +328,14 @@ TEST(BenchImport, CsvWithOtherNamesNeedsMapping) {
 
 TEST(BenchImport, ReadsOwnFilesWithOneOrMoreSets) {
   const Scratch folder;
-  BenchSet set{.name = "a", .provenance = Provenance::measured, .points = {BenchPoint{}}};
+  BenchSet set{.name = "a", .provenance = ResultProvenance::measured, .points = {BenchPoint{}}};
   const Json one = to_json(set, Detail::summary);
   set.name = "b";
   const Json other = to_json(set, Detail::summary);
   write_file_atomically(folder / "one.json", one.dump());
   write_file_atomically(folder / "list.json", Json::array({one, other}).dump());
   write_file_atomically(folder / "sets.json", Json{{"sets", {one, other}}}.dump());
-  EXPECT_EQ(read_bench(folder / "one.json").at(0).provenance, Provenance::measured);
+  EXPECT_EQ(read_bench(folder / "one.json").at(0).provenance, ResultProvenance::measured);
   EXPECT_EQ(read_bench(folder / "list.json").at(1).name, "b");
   EXPECT_EQ(read_bench(folder / "sets.json").size(), 2u);
   Json wrong = one;

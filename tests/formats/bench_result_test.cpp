@@ -54,8 +54,9 @@ BenchPoint full_point() {
                  .gaps_ms = {25.5f, 24.5f}},
                 {.intended_s = 0.2, .sent_s = 0.2, .prompt_tokens = 4096, .error = "503 Service Unavailable"}};
   p.timeline = {{.time_s = 0.5, .running = 2, .waiting = 1, .kv_used = 0.75, .output_tokens_s = 4}};
-  p.steps = {{.tokens = 17, .requests = 2, .sampled = 1, .read = 4096, .pairs = 32.5, .seconds = 0.001, .count = 3},
-             {.tokens = 1, .requests = 1, .seconds = 0.0005, .progress = 0.25}};
+  p.steps = {
+      {.work = {.tokens = 17, .requests = 2, .sampled = 1, .read = 4096, .pairs = 32.5}, .seconds = 0.001, .count = 3},
+      {.work = {.tokens = 1, .requests = 1}, .seconds = 0.0005, .progress = 0.25}};
   return p;
 }
 
@@ -88,7 +89,7 @@ TEST(BenchResult, PointRoundTrips) {
   ASSERT_EQ(back.timeline.size(), 1u);
   EXPECT_EQ(back.timeline[0].kv_used, 0.75);
   ASSERT_EQ(back.steps.size(), 2u);
-  EXPECT_EQ(back.steps[0].pairs, 32.5);
+  EXPECT_EQ(back.steps[0].work.pairs, 32.5);
   EXPECT_EQ(back.steps[0].count, 3);
   EXPECT_TRUE(std::isnan(back.steps[0].progress));
   EXPECT_EQ(back.steps[1].seconds, 0.0005);
@@ -156,7 +157,7 @@ TEST(BenchResult, UsesFieldNamesOfVllm) {
 
 TEST(BenchResult, SetRoundTripsWithDefinitions) {
   BenchSet set{.name = "v6e-8",
-               .provenance = Provenance::predicted,
+               .provenance = ResultProvenance::predicted,
                .tool = "meshwright",
                .source = "run-3",
                .model = "gemma4-31b",
@@ -171,7 +172,7 @@ TEST(BenchResult, SetRoundTripsWithDefinitions) {
   EXPECT_EQ(to_json(back, Detail::requests), to_json(set, Detail::requests));
   EXPECT_EQ(back.definitions, set.definitions);
   EXPECT_EQ(back.conditions, set.conditions);
-  EXPECT_EQ(back.provenance, Provenance::predicted);
+  EXPECT_EQ(back.provenance, ResultProvenance::predicted);
   EXPECT_EQ(back.points.at(0).requests.size(), 2u);
   EXPECT_TRUE(bench_set(to_json(set, Detail::summary)).points.at(0).requests.empty());
 }

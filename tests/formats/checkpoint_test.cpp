@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "core/base/json.h"
-#include "core/formats/safetensors/floats.h"
+#include "core/formats/safetensors/safetensors.h"
 #include "core/model/hf_config.h"
 #include "tests/formats/test_files.h"
 #include "tests/formats/tiny_models.h"
@@ -40,7 +40,8 @@ std::vector<Stored> stored(const TensorInventory& inventory, const std::string& 
 
 void save(const fs::path& file, std::span<const Stored> tensors) {
   std::vector<TensorData> data;
-  for (const Stored& s : tensors) data.push_back({s.name, DType::f32, s.shape, std::as_bytes(std::span(s.values))});
+  for (const Stored& s : tensors)
+    data.push_back({s.name, TensorDType::f32, s.shape, std::as_bytes(std::span(s.values))});
   write_safetensors(file, data, {{"format", "pt"}});
 }
 
@@ -227,7 +228,8 @@ TEST(HfWeights, RejectsIntegerWeights) {
   const Scratch folder;
   const auto tensors = stored(inventory, "model.", "model.");
   std::vector<TensorData> data;
-  for (const Stored& s : tensors) data.push_back({s.name, DType::i32, s.shape, std::as_bytes(std::span(s.values))});
+  for (const Stored& s : tensors)
+    data.push_back({s.name, TensorDType::i32, s.shape, std::as_bytes(std::span(s.values))});
   write_safetensors(folder / "model.safetensors", data);
   const Problem p = problem_of([&] { HfWeights(folder.path(), inventory); });
   EXPECT_EQ(p.found, "I32");
@@ -250,11 +252,11 @@ TEST(HfWeights, Bf16AndF32ReadsAgree) {
       values.back().push_back(0.1f * static_cast<float>(n) - 3.3f);
   }
   const auto read = [&](size_t i, std::span<float> out) { std::copy(values[i].begin(), values[i].end(), out.begin()); };
-  for (const DType dtype : {DType::f32, DType::bf16}) {
+  for (const TensorDType dtype : {TensorDType::f32, TensorDType::bf16}) {
     const Scratch folder;
     write_hf_weights(folder.path(), c, inventory, read, dtype);
     const HfWeights weights(folder.path(), inventory);
-    EXPECT_EQ(read_json(folder / "config.json").at("dtype"), dtype == DType::f32 ? "float32" : "bfloat16");
+    EXPECT_EQ(read_json(folder / "config.json").at("dtype"), dtype == TensorDType::f32 ? "float32" : "bfloat16");
     for (size_t i = 0; i < values.size(); ++i) {
       std::vector<std::uint16_t> half(values[i].size());
       weights.read_bf16(i, 0, half);
@@ -262,7 +264,7 @@ TEST(HfWeights, Bf16AndF32ReadsAgree) {
       weights.read_f32(i, 0, wide);
       for (size_t k = 0; k < half.size(); ++k) {
         ASSERT_EQ(half[k], to_bf16(values[i][k]));
-        ASSERT_EQ(wide[k], dtype == DType::f32 ? values[i][k] : from_bf16(half[k]));
+        ASSERT_EQ(wide[k], dtype == TensorDType::f32 ? values[i][k] : from_bf16(half[k]));
       }
       if (half.size() > 3) {
         std::vector<std::uint16_t> part(2);
@@ -281,7 +283,7 @@ TEST(WriteHfWeights, LeavesNoFileIfReadingFails) {
   const auto read = [&](size_t i, std::span<float>) {
     if (i == 2) throw Error({.id = "READ"});
   };
-  EXPECT_EQ(problem_of([&] { write_hf_weights(folder.path(), c, inventory, read, DType::f32); }).id, "READ");
+  EXPECT_EQ(problem_of([&] { write_hf_weights(folder.path(), c, inventory, read, TensorDType::f32); }).id, "READ");
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
@@ -293,7 +295,7 @@ TEST(WriteHfWeights, SavesMultimodalModelAsTextOnly) {
   const TensorInventory inventory(c);
   const auto all = [](size_t, std::span<float> out) { std::fill(out.begin(), out.end(), 0.5f); };
   const Scratch folder;
-  write_hf_weights(folder.path(), c, inventory, all, DType::bf16);
+  write_hf_weights(folder.path(), c, inventory, all, TensorDType::bf16);
   const Config back = read_config(folder.path());
   EXPECT_EQ(back.hf_model_type, "gemma3_text");
   EXPECT_NE(SafetensorsFile(folder / "model.safetensors").find("model.embed_tokens.weight"), nullptr);

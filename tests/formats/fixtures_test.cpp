@@ -27,7 +27,7 @@ TEST_P(HfFixture, WritesIdenticalWeights) {
   EXPECT_THAT(weights.skipped(), testing::IsEmpty());
   const Scratch out;
   const auto read = [&](size_t i, std::span<float> values) { weights.read_f32(i, 0, values); };
-  write_hf_weights(out.path(), config, inventory, read, DType::f32);
+  write_hf_weights(out.path(), config, inventory, read, TensorDType::f32);
   EXPECT_TRUE(get(out / "model.safetensors") == get(folder / "model.safetensors")) << "bytes differ";
   model::Config back = read_config(out.path());
   back.id = config.id;
@@ -36,7 +36,7 @@ TEST_P(HfFixture, WritesIdenticalWeights) {
 
 TEST_P(HfFixture, WritesIdenticalAdapter) {
   const model::TensorInventory inventory(read_config(folder));
-  const Adapter adapter = read_peft(folder / "lora", inventory);
+  const PeftAdapter adapter = read_peft(folder / "lora", inventory);
   EXPECT_EQ(adapter.rank, 4);
   EXPECT_EQ(adapter.alpha, 8.0f);
   EXPECT_EQ(adapter.targets.size(), 7u);
@@ -69,7 +69,7 @@ class PeftFixture : public testing::TestWithParam<const char*> {};
 TEST_P(PeftFixture, RanksAndAlphasMatchPeft) {
   const fs::path base = kFixtures / "gemma3_tiny_gqa", folder = base / GetParam();
   const model::TensorInventory inventory(read_config(base));
-  const Adapter adapter = read_peft(folder, inventory);
+  const PeftAdapter adapter = read_peft(folder, inventory);
   const Json peft = read_json(folder / "modules.json");
   ASSERT_EQ(adapter.modules.size(), peft.size());
   for (const AdapterModule& m : adapter.modules) {
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Gemma3, PeftFixture, testing::Values("lora", "lora_patt
 
 TEST(PeftFixtureDefaults, ReadsAdapterWithDefaultTargets) {
   const model::TensorInventory inventory(read_config(kFixtures / "gemma3_tiny"));
-  const Adapter adapter = read_peft(kFixtures / "peft_adapter", inventory);
+  const PeftAdapter adapter = read_peft(kFixtures / "peft_adapter", inventory);
   EXPECT_EQ(adapter.rank, 3);
   EXPECT_EQ(adapter.alpha, 12.0f);
   EXPECT_EQ(adapter.base_model, "gemma3_tiny");

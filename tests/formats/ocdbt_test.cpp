@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "core/formats/orbax/kv_store.h"
-#include "core/formats/orbax/ocdbt.h"
 #include "core/formats/orbax/orbax.h"
 #include "tests/formats/ocdbt_bytes.h"
 #include "tests/formats/test_files.h"

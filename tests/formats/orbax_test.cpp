@@ -50,11 +50,11 @@ void expect_arrays(const OrbaxTree& tree, const std::vector<std::string>& withou
     EXPECT_EQ(Json(array->shape), spec["shape"]) << name;
     ++seen;
     if (spec["dtype"] == "int32") {
-      EXPECT_EQ(array->dtype, DType::i32);
+      EXPECT_EQ(array->dtype, TensorDType::i32);
       EXPECT_EQ(tree.read_values(*array).size(), 12u);
       continue;
     }
-    EXPECT_EQ(array->dtype, spec["dtype"] == "bfloat16" ? DType::bf16 : DType::f32) << name;
+    EXPECT_EQ(array->dtype, spec["dtype"] == "bfloat16" ? TensorDType::bf16 : TensorDType::f32) << name;
     EXPECT_EQ(tree.read_floats(*array), expected(name, array->elements())) << name;
   }
   EXPECT_EQ(tree.arrays().size(), seen);

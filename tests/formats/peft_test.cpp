@@ -8,7 +8,6 @@
 #include "core/base/rng.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
-#include "core/formats/peft/peft_patterns.h"
 #include "core/model/catalogue.h"
 #include "tests/formats/test_files.h"
 #include "tests/formats/tiny_models.h"
@@ -28,13 +27,13 @@ AdapterModule module_of(const model::LoraTarget& target, int rank, float alpha) 
   return m;
 }
 
-Adapter all_targets(const TensorInventory& inventory, int rank = 2) {
-  Adapter adapter{.rank = rank, .alpha = 16, .base_model = "base"};
+PeftAdapter all_targets(const TensorInventory& inventory, int rank = 2) {
+  PeftAdapter adapter{.rank = rank, .alpha = 16, .base_model = "base"};
   for (const model::LoraTarget& t : inventory.lora_targets()) adapter.modules.push_back(module_of(t, rank, 16));
   return adapter;
 }
 
-void expect_same_modules(const Adapter& a, const Adapter& b) {
+void expect_same_modules(const PeftAdapter& a, const PeftAdapter& b) {
   ASSERT_EQ(a.modules.size(), b.modules.size());
   for (size_t i = 0; i < a.modules.size(); ++i) {
     EXPECT_EQ(a.modules[i].target.module, b.modules[i].target.module);
@@ -48,11 +47,11 @@ void expect_same_modules(const Adapter& a, const Adapter& b) {
 TEST(Peft, RoundTrips) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
-  Adapter adapter = all_targets(inventory);
+  PeftAdapter adapter = all_targets(inventory);
   adapter.dropout = 0.1f;
   adapter.rslora = true;
   write_peft(folder / "adapter", adapter, inventory);
-  const Adapter back = read_peft(folder / "adapter", inventory);
+  const PeftAdapter back = read_peft(folder / "adapter", inventory);
   expect_same_modules(back, adapter);
   EXPECT_EQ(back.dropout, 0.1f);
   EXPECT_TRUE(back.rslora);
@@ -79,7 +78,7 @@ TEST(Peft, WritesSortedConfigForInference) {
 TEST(Peft, KeepsCorrectPatterns) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
-  Adapter adapter{
+  PeftAdapter adapter{
       .rank = 2, .alpha = 4, .rank_pattern = {{"q_proj", 3}}, .alpha_pattern = {{"self_attn.q_proj", 9.5f}}};
   for (const model::LoraTarget& t : inventory.lora_targets())
     adapter.modules.push_back(t.role == Role::q_proj ? module_of(t, 3, 9.5f) : module_of(t, 2, 4));
@@ -94,7 +93,7 @@ TEST(Peft, KeepsCorrectPatterns) {
 TEST(Peft, ExpandsPatternsThatPeftWouldResolveDifferently) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
-  Adapter adapter{.rank = 2, .alpha = 4, .rank_pattern = {{"q_proj", 3}, {"layers.0.self_attn.q_proj", 5}}};
+  PeftAdapter adapter{.rank = 2, .alpha = 4, .rank_pattern = {{"q_proj", 3}, {"layers.0.self_attn.q_proj", 5}}};
   for (const model::LoraTarget& t : inventory.lora_targets())
     adapter.modules.push_back(module_of(t, t.role == Role::q_proj ? 3 : 2, 4));
   write_peft(folder.path(), adapter, inventory);
@@ -108,7 +107,7 @@ TEST(Peft, TargetModulesExcludeTowersOfMultimodalBase) {
   c.hf_prefix = "model.language_model.";
   const TensorInventory inventory(c);
   const Scratch folder;
-  const Adapter adapter = all_targets(inventory);
+  const PeftAdapter adapter = all_targets(inventory);
   write_peft(folder.path(), adapter, inventory);
   const std::string targets = read_json(folder / "adapter_config.json").at("target_modules");
   EXPECT_EQ(targets, ".*language_model\\..*\\.(down_proj|gate_proj|k_proj|o_proj|q_proj|up_proj|v_proj)");
@@ -126,12 +125,12 @@ TEST(Peft, TargetModulesListLayersOfPartlyAdaptedModule) {
     c.hf_prefix = prefix;
     const TensorInventory inventory(c);
     const auto of = [&](const auto& wanted) {
-      Adapter adapter{.rank = 1, .alpha = 1};
+      PeftAdapter adapter{.rank = 1, .alpha = 1};
       for (const model::LoraTarget& t : inventory.lora_targets())
         if (wanted(t)) adapter.modules.push_back(module_of(t, 1, 1));
       return adapter;
     };
-    const auto targets = [&](const Adapter& adapter) {
+    const auto targets = [&](const PeftAdapter& adapter) {
       const Scratch folder;
       write_peft(folder.path(), adapter, inventory);
       expect_same_modules(read_peft(folder.path(), inventory), adapter);
@@ -158,7 +157,7 @@ TEST(Peft, TargetModulesListLayersOfPartlyAdaptedModule) {
 TEST(Peft, ReadsModulesFromTensorsNotTargetModules) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
-  Adapter adapter = all_targets(inventory);
+  PeftAdapter adapter = all_targets(inventory);
   adapter.modules.resize(3);
   write_peft(folder.path(), adapter, inventory);
   Json config = read_json(folder / "adapter_config.json");
@@ -227,12 +226,12 @@ INSTANTIATE_TEST_SUITE_P(
 void expect_tensor_error(const std::function<void(std::vector<TensorData>&)>& edit, const char* says) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
-  const Adapter adapter = all_targets(inventory);
+  const PeftAdapter adapter = all_targets(inventory);
   write_peft(folder.path(), adapter, inventory);
   std::vector<TensorData> tensors;
   for (const AdapterModule& m : adapter.modules) {
-    tensors.push_back({m.target.peft_a, DType::f32, {m.rank, m.target.in}, std::as_bytes(std::span(m.a))});
-    tensors.push_back({m.target.peft_b, DType::f32, {m.target.out, m.rank}, std::as_bytes(std::span(m.b))});
+    tensors.push_back({m.target.peft_a, TensorDType::f32, {m.rank, m.target.in}, std::as_bytes(std::span(m.a))});
+    tensors.push_back({m.target.peft_b, TensorDType::f32, {m.target.out, m.rank}, std::as_bytes(std::span(m.b))});
   }
   edit(tensors);
   write_safetensors(folder / "adapter_model.safetensors", tensors);
@@ -286,11 +285,11 @@ TEST(PeftTensors, RejectsMagnitudesWithoutDora) {
 TEST(PeftTensors, KeepsTheMagnitudesOfDora) {
   const std::filesystem::path fixtures = MW_FIXTURES;
   const model::TensorInventory inventory(read_config(fixtures / "gemma3_tiny_mha"));
-  const Adapter adapter = read_peft(fixtures / "dora_tiny", inventory);
+  const PeftAdapter adapter = read_peft(fixtures / "dora_tiny", inventory);
   EXPECT_TRUE(adapter.dora);
   const Scratch folder;
   write_peft(folder / "again", adapter, inventory);
-  const Adapter again = read_peft(folder / "again", inventory);
+  const PeftAdapter again = read_peft(folder / "again", inventory);
   EXPECT_TRUE(again.dora);
   ASSERT_EQ(again.modules.size(), adapter.modules.size());
   for (size_t i = 0; i < again.modules.size(); ++i) {
@@ -311,7 +310,7 @@ TEST(PeftTensors, RejectsModuleUnderTwoPrefixes) {
 TEST(Peft, RefusesToWriteWrongNumberOfValues) {
   const TensorInventory inventory(tiny_gemma3());
   const Scratch folder;
-  Adapter adapter = all_targets(inventory);
+  PeftAdapter adapter = all_targets(inventory);
   adapter.modules[1].a.pop_back();
   EXPECT_THAT(problem_of([&] { write_peft(folder.path(), adapter, inventory); }).place, HasSubstr("k_proj"));
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
@@ -353,7 +352,7 @@ TEST(PeftMutation, DamagedConfigsThrowOnlyErrors) {
       text[rng.below(text.size())] = static_cast<char>(rng.below(256));
     put(folder / "adapter_config.json", text);
     try {
-      const Adapter a = read_peft(folder.path(), inventory);
+      const PeftAdapter a = read_peft(folder.path(), inventory);
       EXPECT_EQ(a.modules.size(), inventory.lora_targets().size());
     } catch (const Error&) {
     }

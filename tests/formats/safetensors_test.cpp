@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "core/base/rng.h"
-#include "core/formats/safetensors/floats.h"
 #include "tests/formats/test_files.h"
 
 namespace mw::formats {
@@ -23,10 +22,10 @@ TEST(Safetensors, RoundTrips) {
   const std::vector<float> a{1, 2, 3, 4, 5, 6}, b{7.5f};
   const std::vector<std::uint16_t> half{0x3f80, 0xc000};
   write_safetensors(folder / "x.safetensors",
-                    std::vector<TensorData>{{"b", DType::f32, {}, bytes_of(b)},
-                                            {"half", DType::bf16, {2, 1}, std::as_bytes(std::span(half))},
-                                            {"a", DType::f32, {2, 3}, bytes_of(a)},
-                                            {"none", DType::f32, {0, 7}, {}}},
+                    std::vector<TensorData>{{"b", TensorDType::f32, {}, bytes_of(b)},
+                                            {"half", TensorDType::bf16, {2, 1}, std::as_bytes(std::span(half))},
+                                            {"a", TensorDType::f32, {2, 3}, bytes_of(a)},
+                                            {"none", TensorDType::f32, {0, 7}, {}}},
                     {{"format", "pt"}});
   const SafetensorsFile file(folder / "x.safetensors");
   ASSERT_EQ(file.tensors().size(), 4u);
@@ -48,17 +47,17 @@ TEST(Safetensors, WritesReferenceLayout) {
   const std::array<std::byte, 8> zeros{};
   const auto z = [&](size_t n) { return std::span(zeros).first(n); };
   write_safetensors(folder / "x",
-                    std::vector<TensorData>{{"bool", DType::boolean, {1}, z(1)},
-                                            {"u8", DType::u8, {1}, z(1)},
-                                            {"zf32", DType::f32, {1}, z(4)},
-                                            {"af32", DType::f32, {1}, z(4)},
-                                            {"i16", DType::i16, {1}, z(2)},
-                                            {"f16", DType::f16, {1}, z(2)},
-                                            {"bf16", DType::bf16, {1}, z(2)},
-                                            {"i8", DType::i8, {1}, z(1)},
-                                            {"i32", DType::i32, {1}, z(4)},
-                                            {"f64", DType::f64, {1}, z(8)},
-                                            {"i64", DType::i64, {1}, z(8)}},
+                    std::vector<TensorData>{{"bool", TensorDType::boolean, {1}, z(1)},
+                                            {"u8", TensorDType::u8, {1}, z(1)},
+                                            {"zf32", TensorDType::f32, {1}, z(4)},
+                                            {"af32", TensorDType::f32, {1}, z(4)},
+                                            {"i16", TensorDType::i16, {1}, z(2)},
+                                            {"f16", TensorDType::f16, {1}, z(2)},
+                                            {"bf16", TensorDType::bf16, {1}, z(2)},
+                                            {"i8", TensorDType::i8, {1}, z(1)},
+                                            {"i32", TensorDType::i32, {1}, z(4)},
+                                            {"f64", TensorDType::f64, {1}, z(8)},
+                                            {"i64", TensorDType::i64, {1}, z(8)}},
                     {{"format", "pt"}});
   const std::string header =
       R"({"__metadata__":{"format":"pt"},"i64":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},)"
@@ -75,7 +74,7 @@ TEST(Safetensors, StreamsLargeTensorsInPieces) {
   const Scratch folder;
   std::vector<float> values(300'000);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  const std::vector<TensorSpec> specs{{"t", DType::f32, {300, 1000}}};
+  const std::vector<TensorSpec> specs{{"t", TensorDType::f32, {300, 1000}}};
   write_safetensors(folder / "x", specs, [&](size_t, const ByteSink& sink) {
     for (size_t i = 0; i < values.size(); i += 7000)
       sink(std::as_bytes(std::span(values).subspan(i, std::min<size_t>(7000, values.size() - i))));
@@ -91,7 +90,7 @@ TEST(Safetensors, KeepsOldFileIfWritingFails) {
   put(folder / "x", "old");
   const std::vector<float> three{1, 2, 3};
   const auto write = [&] {
-    write_safetensors(folder / "x", std::vector<TensorData>{{"t", DType::f32, {2}, bytes_of(three)}});
+    write_safetensors(folder / "x", std::vector<TensorData>{{"t", TensorDType::f32, {2}, bytes_of(three)}});
   };
   EXPECT_THAT(problem_of(write).message, HasSubstr("match"));
   EXPECT_EQ(get(folder / "x"), "old");
@@ -101,14 +100,15 @@ TEST(Safetensors, KeepsOldFileIfWritingFails) {
 TEST(Safetensors, RefusesToWriteDuplicateNames) {
   const Scratch folder;
   const std::vector<float> one{1};
-  const std::vector<TensorData> twice{{"t", DType::f32, {1}, bytes_of(one)}, {"t", DType::f32, {1}, bytes_of(one)}};
+  const std::vector<TensorData> twice{{"t", TensorDType::f32, {1}, bytes_of(one)},
+                                      {"t", TensorDType::f32, {1}, bytes_of(one)}};
   EXPECT_THROW(write_safetensors(folder / "x", twice), Error);
 }
 
 TEST(Safetensors, ReportsMissingFolder) {
   const std::vector<float> one{1};
   const auto write = [&] {
-    write_safetensors("/nonexistent/folder/x", std::vector<TensorData>{{"t", DType::f32, {1}, bytes_of(one)}});
+    write_safetensors("/nonexistent/folder/x", std::vector<TensorData>{{"t", TensorDType::f32, {1}, bytes_of(one)}});
   };
   EXPECT_EQ(problem_of(write).file, "/nonexistent/folder/x");
 }
@@ -211,7 +211,7 @@ TEST(Safetensors, AcceptsUnknownTypesUntilRead) {
       safetensors_bytes(
           "{\"a\":" + entry("F7_NEW", "[2]", "[0,5]") + ",\"b\":" + entry("F8_E4M3", "[3]", "[5,8]") + "}", k8));
   const SafetensorsFile file(folder / "x");
-  EXPECT_EQ(file.find("a")->dtype, DType::other);
+  EXPECT_EQ(file.find("a")->dtype, TensorDType::other);
   std::vector<float> out(2);
   EXPECT_THAT(problem_of([&] { file.read_f32(*file.find("a"), 0, out); }).found, "F7_NEW");
   std::vector<std::byte> raw(2);
@@ -253,9 +253,9 @@ TEST(Safetensors, ReadsHundredThousandTensorsQuickly) {
 std::string small_file(const Scratch& folder) {
   const std::vector<float> v{1, 2, 3, 4};
   write_safetensors(folder / "s",
-                    std::vector<TensorData>{{"model.a", DType::f32, {2, 2}, bytes_of(v)},
-                                            {"model.b", DType::bf16, {4}, bytes_of(v).first(8)},
-                                            {"c", DType::u8, {3}, bytes_of(v).first(3)}},
+                    std::vector<TensorData>{{"model.a", TensorDType::f32, {2, 2}, bytes_of(v)},
+                                            {"model.b", TensorDType::bf16, {4}, bytes_of(v).first(8)},
+                                            {"c", TensorDType::u8, {3}, bytes_of(v).first(3)}},
                     {{"format", "pt"}});
   return get(folder / "s");
 }
@@ -344,8 +344,8 @@ TEST(Floats, ReadsEveryFloatTypeAsF32) {
   const Scratch folder;
   const std::vector<double> d{1.5, -0.25};
   const std::vector<std::uint16_t> h{0x3e00, 0xb400};
-  write_safetensors(folder / "x", std::vector<TensorData>{{"d", DType::f64, {2}, std::as_bytes(std::span(d))},
-                                                          {"h", DType::f16, {2}, std::as_bytes(std::span(h))}});
+  write_safetensors(folder / "x", std::vector<TensorData>{{"d", TensorDType::f64, {2}, std::as_bytes(std::span(d))},
+                                                          {"h", TensorDType::f16, {2}, std::as_bytes(std::span(h))}});
   const SafetensorsFile file(folder / "x");
   std::vector<float> out(2);
   for (const char* name : {"d", "h"}) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/formats/logs/tensorboard_writer.h"
+#include "core/formats/logs/tensorboard.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "core/base/files.h"
-#include "core/formats/logs/tensorboard.h"
 #include "tests/formats/test_files.h"
 
 namespace mw::formats {

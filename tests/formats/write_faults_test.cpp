@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 void write_tensor(const fs::path& file, float value) {
   const std::vector<float> values(1000, value);
-  const std::vector<TensorData> tensors{{"t", DType::f32, {1000}, std::as_bytes(std::span(values))}};
+  const std::vector<TensorData> tensors{{"t", TensorDType::f32, {1000}, std::as_bytes(std::span(values))}};
   write_safetensors(file, tensors);
 }
 
@@ -37,7 +37,7 @@ TEST(WriteFaults, LeaveOldOrNewSafetensors) {
 
 void write_adapter(const fs::path& folder) {
   const model::TensorInventory inventory(tiny_gemma3());
-  Adapter adapter{.rank = 2, .alpha = 4, .base_model = "base"};
+  PeftAdapter adapter{.rank = 2, .alpha = 4, .base_model = "base"};
   for (const model::LoraTarget& t : inventory.lora_targets())
     adapter.modules.push_back({.target = t,
                                .rank = 2,

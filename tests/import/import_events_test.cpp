@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Event lines kept in a file, from wherever they were printed: a run of the store like any other import.
-#include "core/import/import_events.h"
+#include "core/import/import_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
 #include "core/compare/comparison.h"
-#include "core/import/import_files.h"
 #include "tests/store/store_fixture.h"
 
 namespace mw::importing {
@@ -50,7 +49,7 @@ TEST_F(EventLines, BecomeARunOfTheStoreWithItsSource) {
   EXPECT_EQ(row.steps_done, 2);
   EXPECT_EQ(store.experiment(row.id).value("lora.rank").get<long long>(), 4);
   const compare::ComparedRun column = compare::compared(store, row.id);
-  EXPECT_EQ(column.provenance, formats::Provenance::imported);
+  EXPECT_EQ(column.provenance, formats::ResultProvenance::imported);
   EXPECT_TRUE(column.has_all_settings);
   EXPECT_EQ(column.training->metric("train/loss")->raw.back().y, 2.5);
   double last = 0;

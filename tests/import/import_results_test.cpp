@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/import/import_results.h"
+#include "core/import/import_files.h"
 
 #include <gmock/gmock.h>
 
@@ -30,7 +30,7 @@ TEST(ImportResults, SetsRoundTripAsFinishedRuns) {
   EXPECT_GT(row.tokens, 0);
   const compare::ComparedRun run = compare::compared(store, ids[0]);
   ASSERT_TRUE(run.sweep);
-  EXPECT_EQ(run.provenance, formats::Provenance::imported);
+  EXPECT_EQ(run.provenance, formats::ResultProvenance::imported);
   EXPECT_EQ(run.sweep->ignored, 0u);
   EXPECT_EQ(run.sweep->set.conditions.at("tp"), "1");
   const auto read = formats::read_bench(fixture("vllm_appended.json")).at(0);
@@ -54,14 +54,15 @@ TEST(ImportResults, PointsKeepTheirRequests) {
 
 TEST(ImportResults, MeasuredSetsAreImportedAndPredictionsStayPredicted) {
   const test::Scratch folder;
-  formats::BenchSet set{.name = "a", .provenance = formats::Provenance::measured, .points = {formats::BenchPoint{}}};
+  formats::BenchSet set{
+      .name = "a", .provenance = formats::ResultProvenance::measured, .points = {formats::BenchPoint{}}};
   store::Store store(folder.path());
   const auto provenance = [&] {
     return compare::compared(store, import_sets(store, {set}).at(0)).sweep->set.provenance;
   };
-  EXPECT_EQ(provenance(), formats::Provenance::imported);
-  set.provenance = formats::Provenance::predicted;
-  EXPECT_EQ(provenance(), formats::Provenance::predicted);
+  EXPECT_EQ(provenance(), formats::ResultProvenance::imported);
+  set.provenance = formats::ResultProvenance::predicted;
+  EXPECT_EQ(provenance(), formats::ResultProvenance::predicted);
 }
 
 TEST(ImportResults, ABadFileDoesNotChangeTheStore) {

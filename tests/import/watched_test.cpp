@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Other programs' runs: watched live, and imported from their logs.
-#include "core/import/watched.h"
+#include "core/import/follow.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/base/process.h"
-#include "core/import/import_log.h"
+#include "core/import/import_files.h"
 #include "core/views/run_view.h"
 #include "tests/store/store_fixture.h"
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/plan/document/engine_server.h"
+#include "core/engine/distributed/cluster.h"
+#include "core/plan/document/engine_request.h"
 
 #include <gtest/gtest.h>
 
 #include "core/engine/kernels/packed.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/jobs/serving.h"
+#include "core/jobs/model_server.h"
 #include "core/plan/experiment/experiment_plan.h"
 #include "tests/shipped.h"
 

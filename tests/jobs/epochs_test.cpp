@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // train.epochs means the same number of steps to the planner, the engine, every recipe and the JSON of each.
-#include "core/plan/document/epoch_rows.h"
+#include "core/plan/document/plan_request.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/base/files.h"
 #include "core/data/dataset/lengths.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/jobs/job.h"
 #include "core/jobs/recipe_export.h"
 #include "core/plan/experiment/experiment_plan.h"
@@ -90,10 +90,10 @@ long long expect_same_steps(const experiment::Experiment& e, const fs::path& run
   EXPECT_EQ(engine.done, *steps);
   EXPECT_EQ(plan::plan_experiment(e, test::context()).plan.run.steps, *steps);
   for (const char* target : {"v5p-8", "2xh100"}) EXPECT_EQ(planned_steps(e, target), *steps) << target;
-  for (const recipes::Kind kind : recipes::kKinds) {
-    if (!recipes::is_training(kind)) continue;
+  for (const model::Stack kind : recipes::kRecipes) {
+    if (model::serves(kind)) continue;
     const recipes::RecipeInput s = recipe_input(kind, e, test::context(), fs::path(MW_RESOURCES) / "recipes");
-    EXPECT_EQ(s.values["train"]["steps"], *steps) << recipes::to_string(kind);
+    EXPECT_EQ(s.values["train"]["steps"], *steps) << model::to_string(kind);
     EXPECT_EQ(s.rows ? s.rows->rows : 0, *steps * 4 * e.value("train.accumulation").get<long long>());
   }
   return *steps;
@@ -164,7 +164,7 @@ TEST(Epochs, WithoutRowsOneStepIsPlannedWithAWarning) {
   EXPECT_FALSE(e.has("train.steps"));
   EXPECT_EQ(planned_steps(e, "v6e-1"), 6500);
   const recipes::RecipeInput s =
-      recipe_input(recipes::Kind::torchax, e, test::context(), fs::path(MW_RESOURCES) / "recipes");
+      recipe_input(model::Stack::torchax, e, test::context(), fs::path(MW_RESOURCES) / "recipes");
   EXPECT_EQ(s.values["train"]["steps"], 6500);
   e.erase("data.rows");
   const plan::ExperimentPlan planned = plan::plan_experiment(e, test::context());

@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "core/base/atomic_file.h"
 #include "core/base/files.h"
-#include "core/base/partial_files.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/jobs/job.h"
-#include "core/jobs/served_parity.h"
 #include "core/plan/calibration/plan_context.h"
 #include "core/train/checkpoint.h"
 #include "core/train/merge.h"
@@ -15,6 +15,7 @@
 #include "tests/formats/test_files.h"
 #include "tests/jobs/quick_experiment.h"
 #include "tests/store/store_fixture.h"
+#include "tests/train/merge_folder.h"
 
 namespace mw::jobs {
 namespace {
@@ -142,11 +143,11 @@ void write_random_weights(const fs::path& folder) {
         const auto from = network.weight_f32(i);
         std::copy(from.begin(), from.end(), out.begin());
       },
-      formats::DType::f32);
+      formats::TensorDType::f32);
 }
 
 // Of some tokens, on one device.
-std::vector<float> logits_of(const fs::path& folder, const formats::Adapter* adapter) {
+std::vector<float> logits_of(const fs::path& folder, const formats::PeftAdapter* adapter) {
   constexpr int kTokens = 24;
   const model::Config config = formats::read_config(folder);
   train::ModelSettings settings;
@@ -181,14 +182,14 @@ TEST(MergeAdapter, MergedDoraOfAMeshHasTheLogitsOfItsAdapterOnOneDevice) {
                                                                                   })},
                    [](const Event&) {}, {});
   ASSERT_EQ(ran.finished.state, RunState::done) << ran.finished.error;
-  const formats::Adapter adapter = train::read_adapter(train::checkpoint_path(runs / "run-1", 10), base);
+  const formats::PeftAdapter adapter = train::read_adapter(train::checkpoint_path(runs / "run-1", 10), base);
   ASSERT_TRUE(adapter.dora);
   EXPECT_EQ(train::merge(base, adapter, out, 2).merged, std::ssize(adapter.modules));
   const std::vector<float> beside = logits_of(base, &adapter), merged = logits_of(out, nullptr);
   const double effect = largest_difference(logits_of(base, nullptr), beside);
   EXPECT_GT(effect, 1e-2);
   EXPECT_LT(largest_difference(merged, beside), 1e-3 * effect);
-  formats::Adapter lora = adapter;
+  formats::PeftAdapter lora = adapter;
   lora.dora = false;
   for (formats::AdapterModule& module : lora.modules) module.m.clear();
   EXPECT_GT(largest_difference(logits_of(base, &lora), beside), 1e-2 * effect) << "the magnitudes change nothing";

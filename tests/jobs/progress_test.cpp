@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "core/base/progress_limit.h"
+#include "core/base/event.h"
 #include "core/jobs/job.h"
 #include "tests/store/store_fixture.h"
 #include "tests/train/random_model.h"

@@ -234,7 +234,7 @@ TEST(Resume, ASweepCountsTheTokensOfAllItsPoints) {
   const auto whole = results_of(folder.path());
   for (const long points : {0L, 1L, 2L, 3L}) {
     const std::int64_t next = sequence_of_last(folder.path(), [&](const Event& event) {
-      const auto* p = std::get_if<event::Point>(&event.body);
+      const auto* p = std::get_if<event::ResultPoint>(&event.body);
       return std::holds_alternative<event::Finished>(event.body) ? points == 3 : p && p->step == points + 1;
     });
     break_off(folder.path(), next);

@@ -75,7 +75,7 @@ TEST(MeshRuns, StartsAndCancelsLeaveNothingBehind) {
     {
       Job job({experiment, runs, std::nullopt}, [&](const Event& e) {
         while (!made) std::this_thread::yield();
-        if (std::holds_alternative<event::Traffic>(e.body)) ++steps;
+        if (std::holds_alternative<event::StepTraffic>(e.body)) ++steps;
         if (const auto* f = std::get_if<event::Finished>(&e.body)) state = f->state, ended = true;
         if (events++ == at) running->stop();
       });

@@ -10,7 +10,7 @@
 #include "core/jobs/sweep_run.h"
 #include "core/plan/experiment/search_experiment.h"
 #include "core/serve/load/sweep_settings.h"
-#include "core/serve/simulation/simulated_point.h"
+#include "core/serve/simulation/simulated_server.h"
 #include "tests/shipped.h"
 
 namespace mw::jobs {
@@ -28,7 +28,7 @@ Json points_json(const std::vector<formats::BenchPoint>& points) {
 Json swept(const experiment::Experiment& e) {
   std::vector<formats::BenchPoint> points;
   const EventSink sink = [&](const Event& event) {
-    if (const auto* point = std::get_if<event::Point>(&event.body))
+    if (const auto* point = std::get_if<event::ResultPoint>(&event.body))
       points.push_back(formats::bench_point(point->values));
   };
   train::PauseGate gate;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "core/base/files.h"
-#include "core/import/import_results.h"
-#include "core/import/watched.h"
+#include "core/import/follow.h"
+#include "core/import/import_files.h"
 #include "core/jobs/job.h"
 #include "core/plan/calibration/plan_context.h"
 #include "core/train/checkpoint.h"
@@ -136,7 +136,7 @@ TEST_P(LostStore, ASweepContinuesInTheRescueFolder) {
                                                                                            MW_RESOURCES "/hardware");
                                                                                      })},
                    [&](const Event& event) {
-                     if (std::get_if<event::Point>(&event.body) && ++points == 1) lose_it();
+                     if (std::get_if<event::ResultPoint>(&event.body) && ++points == 1) lose_it();
                    },
                    {});
   expect_failed(o.finished);
@@ -144,7 +144,7 @@ TEST_P(LostStore, ASweepContinuesInTheRescueFolder) {
   store::Store rescued(rescue_);
   long stored = 0;
   for (const store::StoredEvent& s : rescued.events("run-1"))
-    stored += std::holds_alternative<event::Point>(s.event.body);
+    stored += std::holds_alternative<event::ResultPoint>(s.event.body);
   EXPECT_EQ(stored, 3);
 }
 

@@ -80,7 +80,7 @@ TEST(SweepSettings, RecordsTheConditionsOfASweep) {
   e.set("serve.kv_dtype", "fp8");
   e.set("price.usd_per_chip_hour", "2.5");
   const formats::BenchSet set = serve::sweep_facts(e.config(), context.catalogue);
-  EXPECT_EQ(set.provenance, formats::Provenance::predicted);
+  EXPECT_EQ(set.provenance, formats::ResultProvenance::predicted);
   EXPECT_EQ(set.chips, 8);
   EXPECT_EQ(set.usd_per_hour, 20);
   EXPECT_EQ(set.conditions.at("kv_dtype"), "fp8");
@@ -88,7 +88,7 @@ TEST(SweepSettings, RecordsTheConditionsOfASweep) {
   e.set("sweep.backend", "http");
   e.set("sweep.url", "http://127.0.0.1:8000");
   const formats::BenchSet http = serve::sweep_facts(e.config(), context.catalogue);
-  EXPECT_EQ(http.provenance, formats::Provenance::measured);
+  EXPECT_EQ(http.provenance, formats::ResultProvenance::measured);
   EXPECT_FALSE(http.conditions.contains("kv_dtype")) << "of a server somewhere else that is not known";
 }
 

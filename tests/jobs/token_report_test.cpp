@@ -9,10 +9,12 @@
 #include <fstream>
 #include <numeric>
 
+#include "core/data/dataset/batches.h"
 #include "core/data/dataset/dataset.h"
-#include "core/data/dataset/pack.h"
-#include "core/experiment/bind.h"
+#include "core/engine/transformer/network.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/train/evaluate.h"
+#include "core/train/model.h"
 #include "core/train/run_settings.h"
 #include "tests/base/scratch.h"
 

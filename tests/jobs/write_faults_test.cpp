@@ -56,7 +56,7 @@ recipes::RecipeInput recipe_with(int max_num_seqs) {
   experiment::Experiment e =
       experiment::Experiment::load(fs::path(MW_RESOURCES) / "examples" / "paper-serve-2xh100.json");
   experiment::apply_sets(e, {"serve.max_num_seqs=" + std::to_string(max_num_seqs)});
-  return recipe_input(recipes::Kind::vllm_gpu, e, test::context(), fs::path(MW_RESOURCES) / "recipes");
+  return recipe_input(model::Stack::vllm_gpu, e, test::context(), fs::path(MW_RESOURCES) / "recipes");
 }
 
 void export_with(const fs::path& folder, int max_num_seqs) {

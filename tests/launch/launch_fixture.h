@@ -63,7 +63,7 @@ events.finished("done", )" + steps + R"(, tokens=7)
   LaunchRequest with_data(const std::string& on, const std::string& shell) const {
     LaunchRequest r = request(on, shell);
     r.experiment = experiment::Experiment::load(MW_RESOURCES "/examples/tiny-lora.json");
-    r.recipe = recipes::Kind::trl_fsdp;
+    r.recipe = model::Stack::trl_fsdp;
     return r;
   }
   std::vector<std::string> logged(const store::RunId& run, const std::string& part) const {

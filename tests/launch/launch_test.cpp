@@ -98,7 +98,7 @@ mkdir -p out/adapter && echo '{}' > out/adapter/adapter_config.json)");
   EXPECT_EQ(read_file(store.run_folder(l.run) / "fetched/out/adapter/adapter_config.json"), "{}\n");
   EXPECT_TRUE(fs::exists(folder.path() / "b" / "train.py"));
   LaunchRequest server = request("slurm", "");
-  server.recipe = recipes::Kind::vllm_gpu;
+  server.recipe = model::Stack::vllm_gpu;
   EXPECT_EQ(refusal(server), "LAUNCH-TARGET");
 }
 
@@ -287,7 +287,7 @@ TEST_F(Launching, DoesNotRepeatUploadWithLostAnswer) {
 
 // One side may detect a lost connection late, so an attempt may end after its successor.
 TEST_F(Launching, LateAttemptChangesNothing) {
-  const Target local = parse_target("local", MW_RESOURCES "/launch");
+  const LaunchTarget local = parse_target("local", MW_RESOURCES "/launch");
   const auto file = [](const std::string& path, const std::string& text) {
     return Json{{"path", path}, {"size", text.size()}, {"mode", 0644}}.dump() + "\n" + text;
   };

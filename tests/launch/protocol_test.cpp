@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
-#include "core/base/quote.h"
+#include "core/base/text.h"
 #include "core/launch/file_transfer.h"
-#include "core/launch/job_stream.h"
+#include "core/launch/job_supervisor.h"
 #include "core/launch/target.h"
 #include "tests/base/file_faults.h"
 #include "tests/store/store_fixture.h"
@@ -18,13 +18,13 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Target parse(const std::string& text) {
+LaunchTarget parse(const std::string& text) {
   return parse_target(text, MW_RESOURCES "/launch");
 }
 
 TEST(LaunchTarget, AcceptsOnlyHostNames) {
   EXPECT_EQ(parse("local").where, Where::local);
-  const Target t = parse("ssh:me@box.example:2222");
+  const LaunchTarget t = parse("ssh:me@box.example:2222");
   EXPECT_EQ(t.host, "me@box.example");
   EXPECT_EQ(t.port, "2222");
   EXPECT_THAT(command_line(t, "true"), Contains("BatchMode=yes"));
@@ -41,13 +41,13 @@ TEST(LaunchTarget, AcceptsOnlyHostNames) {
 }
 
 TEST(LaunchTarget, QuotesFieldsOfTemplates) {
-  const Target k = parse("kubectl:pod=it's; rm -rf /");
+  const LaunchTarget k = parse("kubectl:pod=it's; rm -rf /");
   EXPECT_EQ(command_line(k, "date").back(),
             "kubectl --namespace='default' exec -i 'it'\\''s; rm -rf /' -- sh -c "
             "'exec sh -c '\\''date'\\'''");
-  const Target g = parse("gcloud-tpu:name=mine,zone=us-east5-a");
+  const LaunchTarget g = parse("gcloud-tpu:name=mine,zone=us-east5-a");
   EXPECT_THAT(g.command, HasSubstr("tpu-vm ssh 'mine' --zone='us-east5-a' --worker='0'"));
-  const Target own = parse("docker exec -i box sh -c {command} | cat");
+  const LaunchTarget own = parse("docker exec -i box sh -c {command} | cat");
   EXPECT_EQ(command_line(own, "x").back(), "docker exec -i box sh -c 'exec sh -c '\\''x'\\''' | cat");
   EXPECT_GE(load_templates(MW_RESOURCES "/launch").size(), 2u);
 }
@@ -55,13 +55,13 @@ TEST(LaunchTarget, QuotesFieldsOfTemplates) {
 TEST(LaunchTarget, StartsRecipesOnSeveralHosts) {
   const test::Scratch folder;
   write_file_atomically(folder.path() / "it's", "node0\nnode1\n");
-  Target t = parse("hosts:" + (folder.path() / "it's").string());
+  LaunchTarget t = parse("hosts:" + (folder.path() / "it's").string());
   EXPECT_EQ(t.where, Where::local);
   EXPECT_EQ(start_command(t), "exec python3 on_hosts.py " + shell_quoted((folder.path() / "it's").string()));
   t.ssh_config = "/etc/ssh config";
   EXPECT_THAT(start_command(t), testing::EndsWith(" --ssh-config '/etc/ssh config'"));
   EXPECT_EQ(start_command(parse("slurm")), "exec ./slurm.sh");
-  const Target login = parse("slurm:me@login:22");
+  const LaunchTarget login = parse("slurm:me@login:22");
   EXPECT_EQ(login.host, "me@login");
   EXPECT_EQ(start_command(login), "exec ./slurm.sh");
   EXPECT_EQ(start_command(parse("skypilot")), "exec ./sky.sh");
@@ -71,7 +71,7 @@ TEST(LaunchTarget, StartsRecipesOnSeveralHosts) {
   EXPECT_EQ(parse("kubernetes:team-a").where, Where::local);
   EXPECT_EQ(start_command(parse("kubernetes:team-a")), "exec ./jobset.sh --namespace team-a");
   EXPECT_EQ(start_command(parse("ssh:box")), "./launch.sh");
-  const Target slice = parse("gcloud-tpu:name=a b,zone=z,workers=4");
+  const LaunchTarget slice = parse("gcloud-tpu:name=a b,zone=z,workers=4");
   EXPECT_EQ(slice.where, Where::local);
   EXPECT_EQ(start_command(slice),
             "exec python3 on_hosts.py --workers 4 --reach 'gcloud compute tpus tpu-vm ssh '\\''a b'\\'' "

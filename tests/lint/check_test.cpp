@@ -15,11 +15,11 @@ using model::Role;
 using testing::Contains;
 using testing::Not;
 
-CheckInput input_of(const char* id, Stack stack) {
+CheckInput input_of(const char* id, model::Stack stack) {
   CheckInput input{.config = model::catalogue_config(id),
                    .inventory = model::TensorInventory(model::catalogue_config(id))};
   input.stack = stack;
-  input.purpose = stack == Stack::vllm_gpu || stack == Stack::vllm_tpu ? Purpose::serve : Purpose::train;
+  input.purpose = stack == model::Stack::vllm_gpu || stack == model::Stack::vllm_tpu ? Purpose::serve : Purpose::train;
   input.lora = LoraInput{.targets = {Role::q_proj, Role::k_proj, Role::v_proj}};
   return input;
 }
@@ -36,7 +36,7 @@ std::vector<std::string> unchecked(const CheckInput& input) {
 }
 
 TEST(Check, ReportsAdapterUnderAnotherPrefix) {
-  CheckInput input = input_of("gemma4-e4b", Stack::vllm_tpu);
+  CheckInput input = input_of("gemma4-e4b", model::Stack::vllm_tpu);
   EXPECT_THAT(unchecked(input), Not(Contains("PEFT-2")));  // merged weights have no adapter
   input.exported.serve_as = options::AdapterServing::adapter;
   EXPECT_THAT(unchecked(input), Contains("PEFT-2"));
@@ -44,14 +44,14 @@ TEST(Check, ReportsAdapterUnderAnotherPrefix) {
   EXPECT_THAT(ids(input), Contains("PEFT-2"));
   input.lora->adapter_tensors = {"base_model.model.model.language_model.layers.0.self_attn.q_proj.lora_A.weight"};
   EXPECT_THAT(ids(input), Not(Contains("PEFT-2")));
-  input = input_of("gemma3-1b", Stack::vllm_gpu);
+  input = input_of("gemma3-1b", model::Stack::vllm_gpu);
   input.exported.serve_as = options::AdapterServing::adapter;
   input.lora->adapter_tensors = {"base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"};
   EXPECT_THAT(ids(input), Not(Contains("PEFT-2")));
 }
 
 TEST(Check, ReportsKeyAdapterThatLeavesTheSharedValueUnchanged) {
-  CheckInput input = input_of("gemma4-31b", Stack::vllm_gpu);
+  CheckInput input = input_of("gemma4-31b", model::Stack::vllm_gpu);
   input.exported.serve_as = options::AdapterServing::adapter;
   EXPECT_THAT(ids(input), Contains("PEFT-3"));
   input.lora->targets = {Role::q_proj, Role::o_proj};
@@ -59,13 +59,13 @@ TEST(Check, ReportsKeyAdapterThatLeavesTheSharedValueUnchanged) {
   input.lora->targets = {Role::k_proj};
   input.exported.serve_as = options::AdapterServing::merged;
   EXPECT_THAT(ids(input), Not(Contains("PEFT-3")));
-  input = input_of("gemma4-e4b", Stack::vllm_gpu);  // has V of its own
+  input = input_of("gemma4-e4b", model::Stack::vllm_gpu);  // has V of its own
   input.exported.serve_as = options::AdapterServing::adapter;
   EXPECT_THAT(ids(input), Not(Contains("PEFT-3")));
 }
 
 TEST(Check, OffersHubFilesForFilesThatTunixDoesNotFind) {
-  CheckInput input = input_of("gemma3-4b", Stack::tunix);
+  CheckInput input = input_of("gemma3-4b", model::Stack::tunix);
   input.checkpoint = CheckpointInput{.prefix = "model.language_model.", .embedding_rows = 262144};
   const Report report = check(input);
   ASSERT_EQ(report.findings.front().id, "LOAD-1");
@@ -76,7 +76,7 @@ TEST(Check, OffersHubFilesForFilesThatTunixDoesNotFind) {
 }
 
 TEST(Check, ReportsMissingBorrowedKeys) {
-  CheckInput input = input_of("gemma4-e2b", Stack::tunix);
+  CheckInput input = input_of("gemma4-e2b", model::Stack::tunix);
   input.checkpoint = CheckpointInput{.prefix = "model.language_model.", .embedding_rows = 262144, .shared_kv = false};
   EXPECT_THAT(ids(input), Contains("LOAD-1"));
   input.checkpoint->shared_kv = true;
@@ -84,7 +84,7 @@ TEST(Check, ReportsMissingBorrowedKeys) {
 }
 
 TEST(Check, ReportsShardedBaseForTunixMerge) {
-  CheckInput input = input_of("gemma3-1b", Stack::tunix);
+  CheckInput input = input_of("gemma3-1b", model::Stack::tunix);
   input.exported.merge = options::MergeTool::tunix;
   EXPECT_THAT(unchecked(input), Contains("EXP-1"));
   input.checkpoint = CheckpointInput{.prefix = "model.", .embedding_rows = 262144, .files = 3};
@@ -94,7 +94,7 @@ TEST(Check, ReportsShardedBaseForTunixMerge) {
 }
 
 TEST(Check, PrefersTokensOfAnExampleToSettings) {
-  CheckInput input = input_of("gemma4-31b", Stack::tunix);
+  CheckInput input = input_of("gemma4-31b", model::Stack::tunix);
   input.chat.chat = options::ChatFormat::gemma4;
   input.chat.first_tokens = {105, 2364};
   EXPECT_THAT(ids(input), Contains("TOK-1"));
@@ -105,14 +105,14 @@ TEST(Check, PrefersTokensOfAnExampleToSettings) {
 }
 
 TEST(Check, ReportsEmptyTargetsForPeft) {
-  CheckInput input = input_of("gemma4-12b", Stack::trl_fsdp);  // unified: no tower
+  CheckInput input = input_of("gemma4-12b", model::Stack::trl_fsdp);  // unified: no tower
   EXPECT_THAT(ids(input), Not(Contains("PEFT-1")));
   input.lora->targets.clear();
   EXPECT_THAT(ids(input), Contains("PEFT-1"));
 }
 
 TEST(Check, ListsErrorsBeforeWarnings) {
-  CheckInput input = input_of("gemma4-31b", Stack::tunix);
+  CheckInput input = input_of("gemma4-31b", model::Stack::tunix);
   input.lora->options.alpha = 1;
   input.mesh.axes = {{"tp", 8}};
   const Report report = check(input);

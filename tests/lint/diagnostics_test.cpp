@@ -351,7 +351,7 @@ TEST(Diagnostics, TypesAndFiles) {
 
 // The tiny Gemma 3 of the fixtures, its tensors renamed or left out.
 fs::path renamed(const Scratch& folder, const std::string& prefix, const std::string& without,
-                 formats::DType dtype = formats::DType::f32) {
+                 formats::TensorDType dtype = formats::TensorDType::f32) {
   const fs::path from = fs::path(MW_FIXTURES) / "gemma3_tiny";
   fs::copy_file(from / "config.json", folder.path() / "config.json");
   const formats::SafetensorsFile file(from / "model.safetensors");
@@ -385,7 +385,7 @@ TEST(Diagnostics, TensorNamesOfAFolder) {
 
 TEST(Diagnostics, Float16FilesOfGemma3) {
   const Scratch folder;
-  experiment::Experiment e = with({"model.path=" + renamed(folder, "model.", "", formats::DType::f16).string(),
+  experiment::Experiment e = with({"model.path=" + renamed(folder, "model.", "", formats::TensorDType::f16).string(),
                                    "target.id=2xh100", "mesh.fsdp=2", "mesh.tp=1"});
   passes("DTYPE-1", e);  // bf16 is said
   e.erase("train.dtype");

@@ -2,9 +2,9 @@
 // Experiments that no stack starts: the plan refuses them with one error, whose fix leads to a plan that runs.
 #include <gmock/gmock.h>
 
-#include "core/experiment/bind.h"
-#include "core/jobs/sweep_backends.h"
-#include "core/lint/fixes/smallest_changes.h"
+#include "core/experiment/bound_experiment.h"
+#include "core/jobs/sweep_run.h"
+#include "core/plan/search/smallest_changes.h"
 #include "core/plan/experiment/experiment_plan.h"
 #include "tests/shipped.h"
 

@@ -148,7 +148,7 @@ TEST(Collectives, SplitResidualMovesTheSameBytes) {
     return moved(those(list, [](const Collective& x) { return x.cause == Cause::partial_sums && x.layer == 7; }));
   };
   const Bytes whole = of_layer(c.list(step));
-  step.residual = Residual::split;
+  step.residual = ResidualLayout::split;
   const auto list = c.list(step);
   EXPECT_EQ(of_layer(list), whole);
   for (const Collective& x : those(list, because(Cause::partial_sums))) EXPECT_NE(x.kind, CollectiveKind::all_reduce);

@@ -75,10 +75,10 @@ TEST(EngineStep, SplitsRowsIntoEqualSlicesRoundedUp) {
   EXPECT_EQ(batch_slice(mesh, 0), (BatchSlice{0, 4}));
   EXPECT_EQ(batch_slice(mesh, 3), (BatchSlice{1, 4}));  // data 0, tp 1, fsdp 1
   EXPECT_EQ(batch_slice(mesh, 6), (BatchSlice{2, 4}));
-  EXPECT_EQ(batch_rows({0, 4}, 6), (Range{0, 2}));
-  EXPECT_EQ(batch_rows({2, 4}, 6), (Range{4, 6}));
-  EXPECT_EQ(batch_rows({3, 4}, 6), (Range{6, 6}));
-  EXPECT_EQ(batch_rows({1, 4}, 1), (Range{1, 1}));
+  EXPECT_EQ(batch_rows({0, 4}, 6), (IndexInterval{0, 2}));
+  EXPECT_EQ(batch_rows({2, 4}, 6), (IndexInterval{4, 6}));
+  EXPECT_EQ(batch_rows({3, 4}, 6), (IndexInterval{6, 6}));
+  EXPECT_EQ(batch_rows({1, 4}, 1), (IndexInterval{1, 1}));
 }
 
 TEST(EngineStep, KAndVHaveSeparateA) {

@@ -58,9 +58,9 @@ std::int64_t sum(const std::vector<Stage>& stages) {
   return all;
 }
 
-std::int64_t size(const std::vector<Range>& ranges) {
+std::int64_t size(const std::vector<IndexInterval>& ranges) {
   std::int64_t n = 1;
-  for (const Range& r : ranges) n *= r.end - r.begin;
+  for (const IndexInterval& r : ranges) n *= r.end - r.begin;
   return n;
 }
 
@@ -79,8 +79,8 @@ TEST(ReshardReads, GathersOnlyMissingElements) {
       const LocalConfig local = c.local(device);
       for (const auto* list : {&c.placement.tensors, &c.placement.adapters})
         for (const PlacedTensor& p : *list) {
-          const std::vector<Range> used = working_piece(local, p), own = piece(p, mesh, device);
-          std::vector<Range> both;
+          const std::vector<IndexInterval> used = working_piece(local, p), own = piece(p, mesh, device);
+          std::vector<IndexInterval> both;
           for (size_t d = 0; d < used.size(); ++d) {
             const std::int64_t begin = std::max(used[d].begin, own[d].begin);
             both.push_back({begin, std::max(begin, std::min(used[d].end, own[d].end))});

@@ -259,7 +259,7 @@ TEST(ShardingRules, SeveralAxesOnOneDimensionSplitItByTheirProduct) {
   const Mesh mesh{{{"data", 2}, {"fsdp", 2}, {"tp", 2}}};
   const Placement p = placed("gemma3-1b", mesh, rules);
   EXPECT_EQ(of(p.tensors, "embed").shard, (Shape{65536, 576}));
-  EXPECT_EQ(piece(of(p.tensors, "embed"), mesh, 5), (std::vector<Range>{{131072, 196608}, {576, 1152}}));
+  EXPECT_EQ(piece(of(p.tensors, "embed"), mesh, 5), (std::vector<IndexInterval>{{131072, 196608}, {576, 1152}}));
   rules.overrides = {{"embed", parse_spec("((data, fsdp), tp)")}};
   const Mesh uneven{{{"data", 3}, {"fsdp", 2}, {"tp", 2}}};
   EXPECT_THAT(ids(placed("gemma3-1b", uneven, rules)), testing::Contains("SPEC-DIVIDES"));
@@ -282,7 +282,7 @@ TEST(Placement, DistinctPiecesSumUpToTheTensor) {
         std::int64_t sum = 0;
         for (int device = 0; device < mesh.devices(); ++device) {
           std::int64_t n = 1;
-          const std::vector<Range> ranges = piece(t, mesh, device);
+          const std::vector<IndexInterval> ranges = piece(t, mesh, device);
           for (size_t d = 0; d < ranges.size(); ++d) {
             ASSERT_LE(ranges[d].end - ranges[d].begin, t.shard[d]);
             n *= ranges[d].end - ranges[d].begin;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/mesh/layout/unused_axes.h"
+#include "core/mesh/layout/sharding_options.h"
 
 #include <gmock/gmock.h>
 
-#include "core/base/nearest_names.h"
+#include "core/base/text.h"
 
 namespace mw::mesh {
 namespace {

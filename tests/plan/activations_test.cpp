@@ -24,7 +24,7 @@ class PublishedWorkingSet : public testing::TestWithParam<Shape> {};
 
 TEST_P(PublishedWorkingSet, EqualsTheSumOfTheLayersBuffers) {
   const Shape& s = GetParam();
-  Request r = request("llama3.1-8b", "1xh100", Stack::torchtune, {{"fsdp", 1}});
+  Request r = request("llama3.1-8b", "1xh100", model::Stack::torchtune, {{"fsdp", 1}});
   r.method = model::TrainMethod::full;
   r.model.dim = s.dim;
   r.model.qk_norm = s.qk_norm;
@@ -53,14 +53,14 @@ INSTANTIATE_TEST_SUITE_P(Measured, PublishedWorkingSet,
 // peft/tuners/lora/dora.py: the gradient of the magnitudes needs the outputs of W and of B, and each pass makes the
 // identity (f32), B A, its scaled copy and the sum with W (bf16). Sizes of Gemma 3 1B.
 TEST(LayerMemory, DoraKeepsTwoOutputsOfEachProjection) {
-  Request r = request("gemma3-1b", "2xh100", Stack::trl_fsdp, {{"fsdp", 2}});
+  Request r = request("gemma3-1b", "2xh100", model::Stack::trl_fsdp, {{"fsdp", 2}});
   const LocalModel lora = local_model(r, mesh::ShardingUse::training);
   r.dora = true;
   const LocalModel dora = local_model(r, mesh::ShardingUse::training);
   constexpr double kOutputs = 1024 + 2 * 256 + 1152 + 2 * 6912 + 1152;
   EXPECT_DOUBLE_EQ(layer_memory(dora, dora.kinds[0], 512).kept() - layer_memory(lora, lora.kinds[0], 512).kept(),
                    2 * 2 * kOutputs);
-  EXPECT_DOUBLE_EQ(dora.adapters(DType::f32).total - lora.adapters(DType::f32).total, 26 * kOutputs);
+  EXPECT_DOUBLE_EQ(dora.adapters(model::DType::f32).total - lora.adapters(model::DType::f32).total, 26 * kOutputs);
   EXPECT_DOUBLE_EQ(row_norms(dora, dora.kinds[0]).held, 4.0 * 6912 * 6912 + 3 * 2.0 * 6912 * 1152);
   EXPECT_EQ(row_norms(lora, lora.kinds[0]).held, 0);
 }
@@ -98,7 +98,7 @@ TEST(LocalModel, HasOneKindPerKindOfLayerAndEveryParameter) {
   EXPECT_EQ(m.kinds[0].count, 50);
   EXPECT_EQ(m.kinds[1].count, 10);
   EXPECT_EQ(m.parameters, 30'697'345'280);
-  EXPECT_EQ(m.adapters(DType::int8).total, 64 * 7'651'840LL - 64 * 50 * 5376LL);  // Tunix: one A for K and V
+  EXPECT_EQ(m.adapters(model::DType::int8).total, 64 * 7'651'840LL - 64 * 50 * 5376LL);  // Tunix: one A for K and V
   EXPECT_DOUBLE_EQ(m.kinds[0].heads, 8);
   EXPECT_DOUBLE_EQ(m.kinds[1].kv_heads, 1);
   EXPECT_DOUBLE_EQ(m.width, 5376 / 4);
@@ -106,10 +106,10 @@ TEST(LocalModel, HasOneKindPerKindOfLayerAndEveryParameter) {
 
 TEST(LocalModel, RulesForSingleLayersKeepTheTotal) {
   Request r = lora_31b_v5p();
-  const TensorBytes all = local_model(r, mesh::ShardingUse::training).weights(DType::bf16);
+  const TensorBytes all = local_model(r, mesh::ShardingUse::training).weights(model::DType::bf16);
   r.rules.overrides.push_back({R"(layers\.3\.q_proj)", mesh::parse_spec("(-, -, -)")});
   const LocalModel m = local_model(r, mesh::ShardingUse::training);
-  const TensorBytes with = m.weights(DType::bf16);
+  const TensorBytes with = m.weights(model::DType::bf16);
   EXPECT_EQ(with.total, all.total);
   EXPECT_EQ(with.elements - all.elements, 32.0 * 5376 * 256 * 3 / 4);
 }

@@ -94,12 +94,12 @@ TEST_P(AllocationLists, HaveEveryBufferOfTraining) {
         const Rows rows(3, 40);
         network.forward_backward(rows.batch(), {.remat = remat, .loss_chunk = 50});
         const engine::ModelWeights& model = network.transformer().weights;
-        const engine::StepShape shape{.tokens = 120,
-                                      .lowest = model.lowest_trained_layer(),
-                                      .backward = true,
-                                      .full = model.full,
-                                      .dropout = model.lora_dropout > 0,
-                                      .remat = remat};
+        const engine::ActivationShape shape{.tokens = 120,
+                                            .lowest = model.lowest_trained_layer(),
+                                            .backward = true,
+                                            .full = model.full,
+                                            .dropout = model.lora_dropout > 0,
+                                            .remat = remat};
         EXPECT_EQ(held(device.arena),
                   listed({engine::model_allocations(model, engine::whole_tensors(model)),
                           engine::allocations(model, engine::step_phase(model, {shape, 120, 50, 40}, 2))}));

@@ -83,8 +83,8 @@ void add_training(std::vector<Totals>& all) {
     }
 }
 
-Serving server(const model::Config& config, int variant) {
-  Serving work{
+engine::ServingWork server(const model::Config& config, int variant) {
+  engine::ServingWork work{
       .tokens = 20 + 200 * (variant % 3), .rows = 8 + variant, .context = 100 + 70 * variant, .block_size = 16};
   work.groups = {{{}, 40 + variant}, {{}, 20}};
   for (size_t i = 0; i < config.layers.size(); ++i)
@@ -102,9 +102,9 @@ void add_inference(std::vector<Totals>& all) {
     const std::string end = " " + name + " " + std::to_string(variant) + " " + arithmetic.name;
     all.push_back({"serve" + end, predict_memory(config, model, server(config, variant))});
     if (variant % 2 == 0) model.lora = adapters(config, 16, variant % 4 == 0);
-    const Generation generation{1 + variant % 5 * 40, 1 + variant % 4 * 60, 1 + variant % 7 * 50};
+    const engine::GenerationWork generation{1 + variant % 5 * 40, 1 + variant % 4 * 60, 1 + variant % 7 * 50};
     all.push_back({"generate" + end, predict_memory(config, model, generation)});
-    const Scoring scoring{1 + variant % 4, 3 + variant % 3 * 300, variant % 3 * 64, variant % 2 * 10};
+    const engine::ScoringWork scoring{1 + variant % 4, 3 + variant % 3 * 300, variant % 3 * 64, variant % 2 * 10};
     all.push_back({"score" + end, predict_memory(config, model, scoring)});
     ++variant;
   };

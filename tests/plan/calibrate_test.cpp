@@ -50,7 +50,7 @@ TEST(Calibrate, RecoversTheEfficiencyOfGeneratedRows) {
 TEST(Calibrate, FitsServersToTheirSimulation) {
   std::vector<Measurement> rows;
   for (const Measurement& m : shipped_rows())
-    if (m.request.stack == Stack::sglang && m.request.target.chip.id == "h100") rows.push_back(m);
+    if (m.request.stack == model::Stack::sglang && m.request.target.chip.id == "h100") rows.push_back(m);
   const auto simulated = [](const Measurement& m) {
     const double steady = predicted(m, m.request).predicted;
     return more_is_faster(m.what) ? steady / 1.1 : steady * 1.1;
@@ -87,7 +87,7 @@ TEST(Calibrate, TellsProductsInFp8Apart) {
   for (const double truth : {0.6, 0.9}) {
     std::vector<Measurement> rows;
     for (Measurement m : shipped_rows())
-      if (m.request.stack == Stack::tensorrt_llm && is_speed(m.what) && m.request.serve.output_len == 128) {
+      if (m.request.stack == model::Stack::tensorrt_llm && is_speed(m.what) && m.request.serve.output_len == 128) {
         m.purpose = MeasurementUse::calibration;
         Request real = m.request;
         real.efficiencies.fp8.value *= truth;
@@ -106,7 +106,7 @@ TEST(Calibrate, TellsProductsInFp8Apart) {
 TEST(Calibrate, TheMeanOfFp8HoldsForItsMaker) {
   Calibration c;
   for (const char* name : {"fp8", "memory"}) {
-    CalibrationFactor f{Stack::vllm_gpu, "mi300x", hardware::Vendor::gpu, name, 0.5, 0.5, 0.5, {"a row"}};
+    CalibrationFactor f{model::Stack::vllm_gpu, "mi300x", hardware::Vendor::gpu, name, 0.5, 0.5, 0.5, {"a row"}};
     f.maker = "AMD";
     c.factors.push_back(f);
   }
@@ -114,7 +114,7 @@ TEST(Calibrate, TheMeanOfFp8HoldsForItsMaker) {
   const auto ratios = [&](const char* target) {
     Request r;
     r.target = context().catalogue.target(target);
-    set_stack(r, Stack::vllm_gpu);
+    set_stack(r, model::Stack::vllm_gpu);
     const Efficiencies before = r.efficiencies;
     apply(c, r);
     return std::pair(r.efficiencies.fp8.value / before.fp8.value, r.efficiencies.memory.value / before.memory.value);
@@ -133,7 +133,7 @@ TEST(Calibrate, IsRobustAgainstAnOutlier) {
 TEST(Calibrate, ChipsOfOneDieShareFactors) {
   Calibration c;
   for (const auto& [chip, value] : {std::pair("h100", 1.1), std::pair("b200", 0.6), std::pair("", 0.8)})
-    c.factors.push_back({.stack = Stack::megatron,
+    c.factors.push_back({.stack = model::Stack::megatron,
                          .chip = chip,
                          .vendor = hardware::Vendor::gpu,
                          .name = "matmul",
@@ -143,7 +143,7 @@ TEST(Calibrate, ChipsOfOneDieShareFactors) {
   const auto applied = [&](const char* target) {
     Request r;
     r.target = context().catalogue.target(target);
-    set_stack(r, Stack::megatron);
+    set_stack(r, model::Stack::megatron);
     r.efficiencies.matmul.value = 0.5;
     apply(c, r);
     return r.efficiencies.matmul.value;
@@ -159,7 +159,7 @@ TEST(Calibrate, ChipsWithoutFactorsTakeTheMeanOfTheirMaker) {
   Calibration c;
   for (const auto& [chip, maker, value] :
        {std::tuple("h100", "NVIDIA", 1.2), std::tuple("b200", "NVIDIA", 0.3), std::tuple("mi300x", "AMD", 0.5)}) {
-    CalibrationFactor f{Stack::vllm_gpu, chip, hardware::Vendor::gpu, "matmul", value, value, value, {"a row"}};
+    CalibrationFactor f{model::Stack::vllm_gpu, chip, hardware::Vendor::gpu, "matmul", value, value, value, {"a row"}};
     f.maker = maker;
     c.factors.push_back(f);
   }
@@ -170,7 +170,7 @@ TEST(Calibrate, ChipsWithoutFactorsTakeTheMeanOfTheirMaker) {
     Request r;
     r.target = context().catalogue.target(target);
     if (maker) r.target.chip.maker = maker;
-    set_stack(r, Stack::vllm_gpu);
+    set_stack(r, model::Stack::vllm_gpu);
     r.efficiencies.matmul.value = 0.5;
     apply(calibration, r);
     return r.efficiencies.matmul.value;
@@ -205,8 +205,8 @@ TEST(Calibrate, OtherChipsTakeTheMeanWithItsSource) {
   c.basis = {"2026-11-21", "a test"};
   Request own = small(1, 512), other = small(1, 512), another_stack = small(1, 512);
   other.target = context().catalogue.target("v6e-1");
-  set_stack(other, Stack::maxtext);
-  set_stack(another_stack, Stack::tunix);
+  set_stack(other, model::Stack::maxtext);
+  set_stack(another_stack, model::Stack::tunix);
   const double default_other = other.efficiencies.matmul.value, default_own = own.efficiencies.matmul.value,
                default_stack = another_stack.efficiencies.matmul.value;
   apply(c, own);

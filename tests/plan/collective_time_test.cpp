@@ -32,21 +32,21 @@ TEST(CollectiveTime, TorusUsesBothDirectionsAndAllReduceTakesTwice) {
 }
 
 TEST(CollectiveTime, AnAxisOverSlicesSendsOnlyItsShardOverTheNetwork) {
-  Request one = request("gemma3-27b", "v5e-256", Stack::maxtext, {{"fsdp", 256}});
-  Request two = request("gemma3-27b", "2xv5e-256", Stack::maxtext, {{"fsdp", 512}});
+  Request one = request("gemma3-27b", "v5e-256", model::Stack::maxtext, {{"fsdp", 256}});
+  Request two = request("gemma3-27b", "2xv5e-256", model::Stack::maxtext, {{"fsdp", 512}});
   one.efficiencies.collectives.value = two.efficiencies.collectives.value = 1;
   const double bytes = 4e9, shard = bytes / 512;
   const double within = seconds(one, call(mesh::CollectiveKind::all_gather, "fsdp", 256, bytes));
   const double both = seconds(two, call(mesh::CollectiveKind::all_gather, "fsdp", 512, bytes));
   EXPECT_NEAR(both - within, shard / two.target.chip.egress.value, 1e-3 * within);
   // Copies of a slice's shards use the network only.
-  const Request data = request("gemma3-27b", "2xv5e-256", Stack::maxtext, {{"data", 2}, {"fsdp", 256}});
+  const Request data = request("gemma3-27b", "2xv5e-256", model::Stack::maxtext, {{"data", 2}, {"fsdp", 256}});
   EXPECT_NEAR(seconds(data, call(mesh::CollectiveKind::all_reduce, "data", 2, 1e9)),
               1e9 / (data.target.chip.egress.value * data.efficiencies.collectives.value), 1e-3);
 }
 
 TEST(CollectiveTime, GpusFollowTheMeasuredCurve) {
-  const Request r = request("gemma4-31b", "2xh100", Stack::trl_fsdp, {{"fsdp", 2}});
+  const Request r = request("gemma4-31b", "2xh100", model::Stack::trl_fsdp, {{"fsdp", 2}});
   // 67 MB between two H100 took 0.245 ms, 1 MB 0.042 ms (VD).
   EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "fsdp", 2, 67e6)), 0.245e-3, 0.01e-3);
   EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "fsdp", 2, 1e6)), 0.042e-3, 0.002e-3);
@@ -56,14 +56,14 @@ TEST(CollectiveTime, GpusFollowTheMeasuredCurve) {
 
 // The only points of MI300X are at 4 GiB: 29 MB took as long, and a token of a server 3 s.
 TEST(CollectiveTime, FallsTowardsTheLatencyBelowTheFirstPoint) {
-  const Request r = request("gemma4-31b", "8xmi300x", Stack::vllm_gpu, {{"tp", 8}});
+  const Request r = request("gemma4-31b", "8xmi300x", model::Stack::vllm_gpu, {{"tp", 8}});
   EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "tp", 8, 29e6)), 32e-6 + 1.75 * 29e6 / 313e9, 5e-6);
   EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_reduce, "tp", 8, 4294967296.0)), 1.75 * 4294967296.0 / 313e9,
               1e-6);
 }
 
 TEST(CollectiveTime, NodesSendThroughTheInterfacesOfAllTheirMembers) {
-  Request r = request("gemma4-31b", "16xh100-96", Stack::trl_fsdp, {{"fsdp", 16}});
+  Request r = request("gemma4-31b", "16xh100-96", model::Stack::trl_fsdp, {{"fsdp", 16}});
   r.efficiencies.collectives.value = 1;
   const double bytes = 1e9, latency = 32e-6;
   EXPECT_NEAR(seconds(r, call(mesh::CollectiveKind::all_gather, "fsdp", 16, bytes)),

@@ -19,7 +19,7 @@ using engine::Network;
 
 std::vector<mesh::AdapterShape> adapters_of(const Network& network) {
   std::vector<mesh::AdapterShape> sizes;
-  for (const engine::LoraModule& m : network.lora()) sizes.push_back({m.target.role, m.target.layer, m.rank});
+  for (const engine::LoraTensors& m : network.lora()) sizes.push_back({m.target.role, m.target.layer, m.rank});
   return sizes;
 }
 
@@ -119,11 +119,11 @@ namespace {
 Outcome run_server(const model::Config& config, Network& network, const InferenceRun& r) {
   constexpr int kBlock = 16;
   const int blocks = r.rows * ((r.len + kBlock - 1) / kBlock);
-  Serving work{.tokens = r.chunk,
-               .rows = r.rows,
-               .context = r.len,
-               .block_size = kBlock,
-               .groups = {{{}, blocks}, {{}, blocks / 2}}};
+  engine::ServingWork work{.tokens = r.chunk,
+                           .rows = r.rows,
+                           .context = r.len,
+                           .block_size = kBlock,
+                           .groups = {{{}, blocks}, {{}, blocks / 2}}};
   for (size_t i = 0; i < config.layers.size(); ++i)
     if (config.layers[i].has_k)
       work.groups[config.layers[i].attention == model::Attention::sliding ? 1 : 0].layers.push_back(
@@ -174,8 +174,8 @@ Outcome run(const model::Config& config, const InferenceRun& r) {
     }
   }
   const MemoryPlan plan = r.work == InferenceRun::Work::generate
-                              ? predict_memory(config, model, Generation{r.rows, r.len, r.new_tokens})
-                              : predict_memory(config, model, Scoring{r.rows, r.len, r.chunk, r.top_k});
+                              ? predict_memory(config, model, engine::GenerationWork{r.rows, r.len, r.new_tokens})
+                              : predict_memory(config, model, engine::ScoringWork{r.rows, r.len, r.chunk, r.top_k});
   return {device.arena.use(), plan};
 }
 

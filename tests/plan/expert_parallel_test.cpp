@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/mesh/layout/unused_axes.h"
+#include "core/mesh/layout/sharding_options.h"
 #include "core/plan/memory/device_memory.h"
 #include "core/plan/request/local_model.h"
 #include "core/plan/time/collective_time.h"
@@ -17,12 +17,11 @@ namespace {
 
 using mesh::Cause;
 using mesh::CollectiveKind;
-using model::Stack;
 
 constexpr const char* kExperts = "qwen3-30b-a3b";
 
-Request trained(Stack stack, const char* model, std::vector<mesh::MeshAxis> axes) {
-  Request r = request(model, stack == Stack::maxtext ? "v5p-16" : "8xh100", stack, std::move(axes));
+Request trained(model::Stack stack, const char* model, std::vector<mesh::MeshAxis> axes) {
+  Request r = request(model, stack == model::Stack::maxtext ? "v5p-16" : "8xh100", stack, std::move(axes));
   r.method = model::TrainMethod::full;
   r.targets.clear();
   r.train.batch = 8;
@@ -41,7 +40,7 @@ std::vector<mesh::Collective> exchanges(const Request& r, mesh::StepKind work) {
 
 TEST(ExpertParallel, EachDeviceHoldsItsShareOfTheExpertsAndAllOtherWeights) {
   const auto held = [](std::vector<mesh::MeshAxis> axes) {
-    const Request r = trained(Stack::megatron, kExperts, std::move(axes));
+    const Request r = trained(model::Stack::megatron, kExperts, std::move(axes));
     double experts = 0, others = 0;
     for (const mesh::PlacedTensor& t : local_model(r, mesh::ShardingUse::training).placement.tensors)
       (t.role == model::Role::experts_gate_up || t.role == model::Role::experts_down ? experts : others) +=
@@ -54,7 +53,7 @@ TEST(ExpertParallel, EachDeviceHoldsItsShareOfTheExpertsAndAllOtherWeights) {
 }
 
 TEST(ExpertParallel, MaxTextSplitsTheOtherWeightsOverTheAxisToo) {
-  const Request r = trained(Stack::maxtext, kExperts, {{"fsdp", 2}, {"ep", 4}});
+  const Request r = trained(model::Stack::maxtext, kExperts, {{"fsdp", 2}, {"ep", 4}});
   const LocalModel m = local_model(r, mesh::ShardingUse::training);
   EXPECT_EQ(m.batch_ways, 8);
   double all = 0, held = 0;
@@ -68,7 +67,7 @@ TEST(ExpertParallel, MaxTextSplitsTheOtherWeightsOverTheAxisToo) {
 
 // Each of 8 devices has a row of 4,096 tokens; each token goes to 8 experts as 2,048 bf16 values.
 TEST(ExpertParallel, TokensAreSentToTheirExpertsAndBack) {
-  const Request r = trained(Stack::megatron, kExperts, {{"ep", 8}});
+  const Request r = trained(model::Stack::megatron, kExperts, {{"ep", 8}});
   const std::vector<mesh::Collective> list = exchanges(r, mesh::StepKind::train_full);
   ASSERT_EQ(list.size(), 2u);  // of the one layer that stands for all; forward and backward
   const std::int64_t full = std::int64_t{4096} * 8 * 2048 * 2;
@@ -78,12 +77,12 @@ TEST(ExpertParallel, TokensAreSentToTheirExpertsAndBack) {
     EXPECT_EQ(c.moved.value, full - full / 8);
     EXPECT_EQ(c.calls, 2);
   }
-  EXPECT_TRUE(exchanges(trained(Stack::megatron, kExperts, {{"data", 8}}), mesh::StepKind::train_full).empty());
+  EXPECT_TRUE(exchanges(trained(model::Stack::megatron, kExperts, {{"data", 8}}), mesh::StepKind::train_full).empty());
 }
 
 // The gradients of experts are summed over the axes that copy them only.
 TEST(ExpertParallel, GradientsOfExpertsStayOnTheirDevices) {
-  const Request r = trained(Stack::megatron, kExperts, {{"data", 2}, {"ep", 4}});
+  const Request r = trained(model::Stack::megatron, kExperts, {{"data", 2}, {"ep", 4}});
   const LocalModel m = local_model(r, mesh::ShardingUse::training);
   const mesh::StepShape shape = complete_step_shape({.work = mesh::StepKind::train_full, .rows = 8, .tokens = 64}, r);
   for (const mesh::Collective& c : mesh::collectives(m.config, r.mesh, m.placement, shape))
@@ -94,7 +93,7 @@ TEST(ExpertParallel, GradientsOfExpertsStayOnTheirDevices) {
 
 TEST(ExpertParallel, ServersGatherTheTokensAndReadFewerExpertsOnEachDevice) {
   const auto server = [](std::vector<mesh::MeshAxis> axes) {
-    Request r = request(kExperts, "8xh100", Stack::vllm_gpu, std::move(axes));
+    Request r = request(kExperts, "8xh100", model::Stack::vllm_gpu, std::move(axes));
     r.work = Work::serve;
     r.serve.max_num_seqs = 64;
     return r;
@@ -111,7 +110,7 @@ TEST(ExpertParallel, ServersGatherTheTokensAndReadFewerExpertsOnEachDevice) {
 // On 2x2x2 chips a byte goes half a hop along each of three dimensions on average; those of an all-gather go to
 // neighbours.
 TEST(ExpertParallel, AnAllToAllCrossesAQuarterOfEachRing) {
-  const Request r = trained(Stack::maxtext, kExperts, {{"ep", 8}});
+  const Request r = trained(model::Stack::maxtext, kExperts, {{"ep", 8}});
   const LocalModel m = local_model(r, mesh::ShardingUse::training);
   mesh::Collective c;
   c.kind = CollectiveKind::all_to_all;
@@ -125,17 +124,17 @@ TEST(ExpertParallel, AnAllToAllCrossesAQuarterOfEachRing) {
 }
 
 TEST(ExpertParallel, OnlySoftwareThatSharesExpertsSplitsOverTheAxis) {
-  const auto unused = [](Stack stack, const char* model) {
+  const auto unused = [](model::Stack stack, const char* model) {
     const Request r = trained(stack, model, {{"data", 2}, {"ep", 4}});
     return mesh::find_unused_axes(r.mesh, r.rules).size();
   };
-  EXPECT_EQ(unused(Stack::megatron, kExperts), 0u);
-  EXPECT_EQ(unused(Stack::megatron, "llama3.1-8b"), 1u);  // no experts
-  EXPECT_EQ(unused(Stack::torchtitan, kExperts), 1u);
+  EXPECT_EQ(unused(model::Stack::megatron, kExperts), 0u);
+  EXPECT_EQ(unused(model::Stack::megatron, "llama3.1-8b"), 1u);  // no experts
+  EXPECT_EQ(unused(model::Stack::torchtitan, kExperts), 1u);
 }
 
 TEST(ExpertParallel, SizesThatDoNotDivideTheExpertsAreRefused) {
-  const Request r = request(kExperts, "3xh100", Stack::megatron, {{"ep", 3}});
+  const Request r = request(kExperts, "3xh100", model::Stack::megatron, {{"ep", 3}});
   const auto problems = local_model(r, mesh::ShardingUse::training).placement.problems;
   EXPECT_TRUE(std::any_of(problems.begin(), problems.end(), [](const Problem& p) { return p.id == "SPEC-DIVIDES"; }));
 }

@@ -18,8 +18,8 @@ Request single_stream(Request r) {
   return r;
 }
 
-Request gemma3n_training(Stack stack) {
-  const bool tpu = stack == Stack::tunix || stack == Stack::torchax || stack == Stack::maxtext;
+Request gemma3n_training(model::Stack stack) {
+  const bool tpu = stack == model::Stack::tunix || stack == model::Stack::torchax || stack == model::Stack::maxtext;
   Request r = request("gemma3n-e4b", tpu ? "v5p-8" : "4xh100", stack, {{"fsdp", 4}});
   r.train.batch = 4;
   return r;
@@ -34,7 +34,8 @@ const Buffer& buffer_named(const DeviceMemory& memory, const std::string& name) 
 
 TEST(Gemma3n, EveryStackHoldsEveryParameter) {
   for (const char* id : {"gemma3n-e2b", "gemma3n-e4b"})
-    for (const Stack stack : {Stack::tunix, Stack::torchax, Stack::maxtext, Stack::trl_fsdp, Stack::torchtitan}) {
+    for (const model::Stack stack : {model::Stack::tunix, model::Stack::torchax, model::Stack::maxtext,
+                                     model::Stack::trl_fsdp, model::Stack::torchtitan}) {
       Request r = gemma3n_training(stack);
       r.model = model::catalogue_config(id);
       const LocalModel m = local_model(r, mesh::ShardingUse::training);
@@ -43,7 +44,7 @@ TEST(Gemma3n, EveryStackHoldsEveryParameter) {
 }
 
 TEST(Gemma3n, SavesFourStreamsAndThePerLayerInputsUnderRemat) {
-  Request r = gemma3n_training(Stack::maxtext);
+  Request r = gemma3n_training(model::Stack::maxtext);
   r.train.remat = model::Remat::layer;
   const double tokens = r.lengths.max_len;  // one row on each device
   const DeviceMemory four = train_memory(local_model(r, mesh::ShardingUse::training));
@@ -56,7 +57,7 @@ TEST(Gemma3n, SavesFourStreamsAndThePerLayerInputsUnderRemat) {
 }
 
 TEST(Gemma3n, KeepsKAndVOfTwentyLayersOnly) {
-  Request r = request("gemma3n-e4b", "1xh100", Stack::vllm_gpu, {{"tp", 1}});
+  Request r = request("gemma3n-e4b", "1xh100", model::Stack::vllm_gpu, {{"tp", 1}});
   r.work = Work::serve;
   const LocalModel m = local_model(r, mesh::ShardingUse::sampling);
   EXPECT_EQ(kv_bytes_per_token(m, 256), 20 * 2 * 2 * 256 * 2);
@@ -66,7 +67,7 @@ TEST(Gemma3n, KeepsKAndVOfTwentyLayersOnly) {
 }
 
 TEST(Gemma3n, StreamsLaurelAndSparseGatesCostTimeOnEveryStack) {
-  for (const Stack stack : {Stack::maxtext, Stack::trl_fsdp, Stack::torchtitan}) {
+  for (const model::Stack stack : {model::Stack::maxtext, model::Stack::trl_fsdp, model::Stack::torchtitan}) {
     SCOPED_TRACE(std::string(to_string(stack)));
     const Request r = gemma3n_training(stack);
     const double whole = predict(r).step.seconds.value;
@@ -81,7 +82,7 @@ TEST(Gemma3n, StreamsLaurelAndSparseGatesCostTimeOnEveryStack) {
 }
 
 TEST(Gemma3n, ADecodeStepReadsEveryMatrixButThePerLayerTable) {
-  Request r = request("gemma3n-e4b", "1xh100", Stack::vllm_gpu, {{"tp", 1}});
+  Request r = request("gemma3n-e4b", "1xh100", model::Stack::vllm_gpu, {{"tp", 1}});
   r.work = Work::serve;
   r.serve.max_num_seqs = 1;
   double read = 0;

@@ -44,13 +44,13 @@ TEST(InferenceMemory, LogitsGrowWithTheBatchUnlessChunked) {
   const model::Config config = model::catalogue_config("gemma3-1b");
   const InferenceModel model{.weights = model::WeightType::bf16};
   const auto logits = [&](std::int64_t rows, int chunk) {
-    return predict_memory(config, model, Scoring{rows, 1024, chunk, 0}).at_peak[MemoryCategory::logits];
+    return predict_memory(config, model, engine::ScoringWork{rows, 1024, chunk, 0}).at_peak[MemoryCategory::logits];
   };
   EXPECT_NEAR(logits(12, 0) / logits(1, 0), 12, 0.01);
   EXPECT_NEAR(logits(12, 0) / Bytes(12LL * 1024 * 262144 * 4), 1, 0.01) << "12.9 GB, which is more than a v5e has left";
   EXPECT_NEAR(logits(136, 64) / logits(1, 64), 1, 0.01);
-  EXPECT_THROW(predict_memory(config, model, Scoring{std::int64_t{1} << 40, 1024, 0, 0}), Error);
-  EXPECT_THROW(predict_memory(config, model, Generation{0, 16, 1}), Error);
+  EXPECT_THROW(predict_memory(config, model, engine::ScoringWork{std::int64_t{1} << 40, 1024, 0, 0}), Error);
+  EXPECT_THROW(predict_memory(config, model, engine::GenerationWork{0, 16, 1}), Error);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ constexpr FigureKind kTraining = FigureKind::training;
 
 // `count` errors of one publication on one chip.
 std::vector<RowError> errors(const std::string& source, const std::string& chip, int count, double error) {
-  return std::vector<RowError>(static_cast<size_t>(count), {kTraining, Stack::maxtext, chip, source, error});
+  return std::vector<RowError>(static_cast<size_t>(count), {kTraining, model::Stack::maxtext, chip, source, error});
 }
 std::vector<RowError> operator+(std::vector<RowError> a, const std::vector<RowError>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -61,7 +61,8 @@ std::vector<RowError> publications(Bias bias) {
   for (int p = 0; p < 40; ++p) {
     const double own = bias(random);
     for (int i = 0; i < 5 + p % 7; ++i)
-      rows.push_back({kTraining, Stack::maxtext, "v5e", "publication " + std::to_string(p), own + noise(random)});
+      rows.push_back(
+          {kTraining, model::Stack::maxtext, "v5e", "publication " + std::to_string(p), own + noise(random)});
   }
   return rows;
 }
@@ -108,7 +109,7 @@ TEST(Intervals, ContainTheirPredictionIfAllErrorsHaveOneSign) {
 TEST(Intervals, ThoseOfOutputRatesMirrorThoseOfTimesPerToken) {
   auto rows = errors("one", "v5e", 20, 0.3) + errors("two", "v5e", 20, -0.1);
   for (RowError& row : rows) row.kind = row.log_ratio > 0 ? FigureKind::throughput : FigureKind::tpot;
-  const IntervalFactors factors = interval_factors(with_intervals(rows), Stack::maxtext, "v5e", {});
+  const IntervalFactors factors = interval_factors(with_intervals(rows), model::Stack::maxtext, "v5e", {});
   EXPECT_NEAR(factors.of(FigureKind::tpot).above, std::exp(0.3), 1e-12);
   EXPECT_NEAR(factors.of(FigureKind::tpot).below, std::exp(0.1), 1e-12);
   EXPECT_EQ(factors.of(FigureKind::throughput).above, factors.of(FigureKind::tpot).below);
@@ -120,7 +121,7 @@ template <class Error>
 std::vector<RowError> runs(const std::string& chip, int count, Error error) {
   std::vector<RowError> rows;
   for (int i = 0; i < count; ++i) {
-    RowError row{kTraining, Stack::maxtext, chip, "one"};
+    RowError row{kTraining, model::Stack::maxtext, chip, "one"};
     row.size.devices = 1 << (i % 4);
     row.run = chip + " run " + std::to_string(i);
     row.log_ratio = error(row.size.devices);
@@ -132,28 +133,28 @@ WorkSize of_devices(double devices) {
   return {.devices = devices};
 }
 LimitFactors training_limits(const Calibration& c, const std::string& chip, const WorkSize& size = {}) {
-  return interval_factors(c, Stack::maxtext, chip, size).of(kTraining);
+  return interval_factors(c, model::Stack::maxtext, chip, size).of(kTraining);
 }
 
 TEST(Intervals, OwnRowsThenThoseOfTheStackThenAll) {
   auto rows = runs("v5e", 12, [](double) { return 0.05; }) + errors("two", "v6e", 8, 0.2);
   for (RowError other : errors("three", "h100", 12, 0.6)) {
-    other.stack = Stack::trl_fsdp;
+    other.stack = model::Stack::trl_fsdp;
     rows.push_back(other);
   }
   Calibration c = with_intervals({});
   calibrate_intervals(c, rows);
   EXPECT_LT(training_limits(c, "v5e").above, std::exp(0.15));
-  EXPECT_TRUE(interval_factors(c, Stack::maxtext, "v5e", {}).is_own(kTraining));
+  EXPECT_TRUE(interval_factors(c, model::Stack::maxtext, "v5e", {}).is_own(kTraining));
   EXPECT_NEAR(training_limits(c, "v6e").above, std::exp(0.6), 1e-12);  // too few rows, and no factors of its own
-  EXPECT_FALSE(interval_factors(c, Stack::maxtext, "v6e", {}).is_own(kTraining));
+  EXPECT_FALSE(interval_factors(c, model::Stack::maxtext, "v6e", {}).is_own(kTraining));
   EXPECT_FALSE(training_limits({}, "v5e").is_calibrated());
-  EXPECT_EQ(interval_factors(c, Stack::maxtext, "v5e", {}).source,
+  EXPECT_EQ(interval_factors(c, model::Stack::maxtext, "v5e", {}).source,
             "90 % intervals: errors on 12 published rows of maxtext on v5e, most of all those on work of this size");
   // With factors of the chip but too few rows of it, the rows of its stack speak for it.
-  for (CalibrationFactor& f : c.factors) f.stack = Stack::maxtext, f.chip = f.chip.empty() ? "" : "v6e";
+  for (CalibrationFactor& f : c.factors) f.stack = model::Stack::maxtext, f.chip = f.chip.empty() ? "" : "v6e";
   EXPECT_NEAR(training_limits(c, "v6e").above, std::exp(0.2), 1e-12);
-  EXPECT_EQ(interval_factors(c, Stack::maxtext, "v6e", {}).source,
+  EXPECT_EQ(interval_factors(c, model::Stack::maxtext, "v6e", {}).source,
             "90 % intervals: errors on 20 held-out rows of maxtext");
 }
 
@@ -163,14 +164,14 @@ TEST(Intervals, TenRowsSpeakForTheirStackAndChip) {
   auto rows = runs("v5e", 20, [&](double) { return noise(random); }) + errors("two", "v5p", 9, 0.3);
   Calibration c;
   calibrate_intervals(c, rows);
-  EXPECT_FALSE(interval_factors(c, Stack::maxtext, "v5p", {}).is_own(kTraining));
+  EXPECT_FALSE(interval_factors(c, model::Stack::maxtext, "v5p", {}).is_own(kTraining));
   rows.push_back(rows.back());
   calibrate_intervals(c, rows);
-  EXPECT_TRUE(interval_factors(c, Stack::maxtext, "v5p", {}).is_own(kTraining));
+  EXPECT_TRUE(interval_factors(c, model::Stack::maxtext, "v5p", {}).is_own(kTraining));
   // Memory has limits of stacks and of all only.
   for (RowError& row : rows) row.kind = FigureKind::memory;
   calibrate_intervals(c, rows);
-  EXPECT_FALSE(interval_factors(c, Stack::maxtext, "v5e", {}).is_own(FigureKind::memory));
+  EXPECT_FALSE(interval_factors(c, model::Stack::maxtext, "v5e", {}).is_own(FigureKind::memory));
 }
 
 TEST(Intervals, FollowTheErrorsOnSimilarWork) {
@@ -185,8 +186,8 @@ TEST(Intervals, FollowTheErrorsOnSimilarWork) {
   EXPECT_GT(eight.above, std::exp(0.3));
   EXPECT_LT(one.above, std::exp(0.2));
   // The rows do not speak for work unlike theirs.
-  EXPECT_TRUE(interval_factors(c, Stack::maxtext, "v5e", of_devices(16)).is_own(kTraining));
-  EXPECT_FALSE(interval_factors(c, Stack::maxtext, "v5e", of_devices(4096)).is_own(kTraining));
+  EXPECT_TRUE(interval_factors(c, model::Stack::maxtext, "v5e", of_devices(16)).is_own(kTraining));
+  EXPECT_FALSE(interval_factors(c, model::Stack::maxtext, "v5e", of_devices(4096)).is_own(kTraining));
 }
 
 TEST(Intervals, GrowWithTheErrors) {

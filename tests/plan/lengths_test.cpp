@@ -49,6 +49,27 @@ TEST(RowStatistics, RaggedRowsComputeTheLongestOfTheirMicroBatch) {
   EXPECT_DOUBLE_EQ(row_statistics(l, 2).computed, 0.25 * 100 + 0.75 * 300);
 }
 
+// The engine computes real tokens: neither the longest row nor the layout changes how many, only max_len of packed
+// rows.
+TEST(RowStatistics, WithoutComputedPaddingOnlyRealTokensCount) {
+  Lengths l{.histogram = {{100, 3}, {300, 1}}, .max_len = 400, .computes_padding = false};
+  for (const int max_len : {300, 400, 4000})
+    for (const RowLayout layout : {RowLayout::padded, RowLayout::ragged}) {
+      l.max_len = max_len, l.rows = layout;
+      const RowStatistics one = row_statistics(l, 4), two = row_statistics(l, 1, 2), four = row_statistics(l, 4, 2);
+      EXPECT_DOUBLE_EQ(one.computed, 150);
+      EXPECT_DOUBLE_EQ(one.slowest, 150);
+      EXPECT_DOUBLE_EQ(one.attended, (3 * 100.0 * 100 + 300.0 * 300) / 600);
+      EXPECT_DOUBLE_EQ(two.slowest, 300 - 200 * 0.75 * 0.75);  // the longer of two rows
+      EXPECT_GT(four.slowest, 150);
+      EXPECT_LT(four.slowest, two.slowest);
+    }
+  l.rows = RowLayout::packed, l.max_len = 400;
+  EXPECT_DOUBLE_EQ(row_statistics(l, 1, 8).slowest, row_statistics(l, 1).real);
+  const Lengths mean{.max_len = 1000, .mean = 500, .computes_padding = false};
+  EXPECT_NEAR(row_statistics(mean, 1).attended, 1000 * 2 / 3.0, 1);  // of a uniform distribution
+}
+
 TEST(RowStatistics, PackedRowsAreFewerAndFuller) {
   Lengths l{.histogram = {{100, 8}}, .max_len = 400, .packed_rows = 2, .rows = RowLayout::packed};
   const RowStatistics f = row_statistics(l, 1);

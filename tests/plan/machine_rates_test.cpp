@@ -21,7 +21,7 @@ Request request_of(const MachineRates& rates, const MachineFigure& f) {
   Request r;
   r.model = model::catalogue_config(rates.model);
   r.target = test::context().catalogue.target("cpu");
-  set_stack(r, Stack::engine);
+  set_stack(r, model::Stack::engine);
   set_weights(r, f.weights);
   r.mesh.axes = {{"fsdp", 1}, {"tp", 1}};
   if (f.work != MachineWork::train) {
@@ -43,11 +43,26 @@ TEST(MachineRates, PlansTakeTheMeasuredSeconds) {
       Request r = request_of(rates, f);
       apply(rates, RatesOrigin::measured, rates.threads, r);
       const double ratio = planned_seconds(f, r) / f.seconds;
-      const bool bound = f.weights == DType::int8 && f.rows > 1;  // by the products of prefill
+      const bool bound = f.weights == model::DType::int8 && f.rows > 1;  // by the products of prefill
       EXPECT_GT(ratio, 0.97) << rates.instructions << ", " << to_string(f.work) << ", " << to_string(f.weights);
       EXPECT_LT(ratio, bound ? 1.5 : 1.03) << rates.instructions << ", " << to_string(f.work) << ", "
                                            << to_string(f.weights) << ", " << f.rows << " rows";
     }
+}
+
+// The engine computes no padding, so that the limit of a row's length changes nothing while the rows are the same.
+TEST(MachineRates, TimeOfAStepFollowsFromRealTokens) {
+  const MachineRates& rates = test::context().processors().front();
+  Request r = request_of(rates, rates.figures.front());
+  apply(rates, RatesOrigin::measured, rates.threads, r);
+  const auto seconds = [&](int max_len, RowLayout rows) {
+    r.lengths = {.histogram = {{40, 90}, {200, 10}}, .max_len = max_len, .rows = rows, .computes_padding = false};
+    return train_time(local_model(r, mesh::ShardingUse::training)).seconds.value;
+  };
+  const double own = seconds(200, RowLayout::padded);
+  EXPECT_DOUBLE_EQ(seconds(2048, RowLayout::padded), own);
+  EXPECT_DOUBLE_EQ(seconds(2048, RowLayout::ragged), own);
+  EXPECT_GT(seconds(2048, RowLayout::packed), 10 * own);  // rows of many examples
 }
 
 // Rates of one type of weights that lack another: its own peak and its own bytes count.
@@ -55,8 +70,8 @@ TEST(MachineRates, WeightsThatWereNotMeasuredAreNotAsFastAsThoseThatWere) {
   const MachineRates& amx = test::context().processors().back();
   ASSERT_EQ(amx.instructions, "amx");
   for (MachineFigure f : amx.figures) {
-    ASSERT_EQ(f.weights, DType::bf16) << "f32 was measured with AMX: test another class";
-    f.weights = DType::f32;
+    ASSERT_EQ(f.weights, model::DType::bf16) << "f32 was measured with AMX: test another class";
+    f.weights = model::DType::f32;
     Request r = request_of(amx, f);
     apply(amx, RatesOrigin::shipped, amx.threads, r);
     EXPECT_GT(planned_seconds(f, r), 1.5 * f.seconds) << to_string(f.work) << ", " << f.rows << " rows";

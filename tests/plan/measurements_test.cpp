@@ -92,16 +92,16 @@ TEST(Measurements, AnyFileGivesRowsOrOneError) {
 TEST(Measurements, RowsCarryTheirConfiguration) {
   const Measurement& paper = row("paper-v5p-8-3072");
   EXPECT_EQ(paper.request.target.id, "v5p-8");
-  EXPECT_EQ(paper.request.stack, Stack::tunix);
+  EXPECT_EQ(paper.request.stack, model::Stack::tunix);
   EXPECT_EQ(paper.request.mesh.size("tp"), 4);
   EXPECT_EQ(paper.request.train.accumulation, 8);
   EXPECT_EQ(paper.request.rank, 64);
   EXPECT_EQ(paper.request.targets.size(), 7u);
   EXPECT_EQ(row("a100-llama3.2-3b-compile").request.profile.elementwise, StackProfile::Elementwise::fused);
   EXPECT_EQ(row("a100-llama3.2-3b-packed").request.profile.elementwise, StackProfile::Elementwise::eager);
-  EXPECT_EQ(row("8xh100-llama2-70b-lora").request.products, DType::fp8);
+  EXPECT_EQ(row("8xh100-llama2-70b-lora").request.products, model::DType::fp8);
   EXPECT_EQ(row("8xh100-96-llama3.1-8b-fsdp").request.train.saved.size(), 5u);
-  EXPECT_EQ(row("v6e-32-llama3.1-70b").request.train.offload, Offload::host);
+  EXPECT_EQ(row("v6e-32-llama3.1-70b").request.train.offload, options::Offload::host);
   // A decoder of MaxText's scale factor 32 has 31 billion weights ahead its embeddings.
   const model::TensorInventory big(row("v5p-128-maxtext-32b").request.model);
   EXPECT_NEAR(static_cast<double>(big.parameters()), 31.7e9, 0.2e9);
@@ -150,7 +150,7 @@ TEST(Measurements, ErrorsHaveTheSignOfTimeAndBytes) {
 
 TEST(Measurements, SummariesFilterByUseAndQuantity) {
   const std::vector<Measurement>& rows = shipped_rows();
-  std::vector<Comparison> all(rows.size());
+  std::vector<RowPrediction> all(rows.size());
   for (size_t i = 0; i < rows.size(); ++i) all[i].error = rows[i].counted() ? -0.1 : 5;
   const ErrorSummary s = summarise(rows, all, MeasurementUse::holdout, is_time);
   EXPECT_NEAR(s.mean, 0.1, 1e-9);

@@ -108,8 +108,8 @@ struct Batch {
 struct Measured {
   mesh::Placement placement;
   std::vector<mesh::AdapterShape> lora;
-  std::vector<MemoryUse> memory;                      // by device
-  std::vector<std::vector<engine::Traffic>> traffic;  // of the last step
+  std::vector<MemoryUse> memory;                                // by device
+  std::vector<std::vector<engine::CollectiveTraffic>> traffic;  // of the last step
 };
 
 Measured run(const model::Config& config, const Trained& c) {
@@ -152,7 +152,7 @@ const std::vector<Measured>& runs() {
 }
 
 std::int64_t rows_of(const Trained& c, int device) {
-  const mesh::Range rows = mesh::batch_rows(mesh::batch_slice(c.mesh, device), c.rows);
+  const mesh::IndexInterval rows = mesh::batch_rows(mesh::batch_slice(c.mesh, device), c.rows);
   return rows.end - rows.begin;
 }
 
@@ -230,7 +230,7 @@ TEST(MeshTruth, EveryDeviceSendsThePlannedBytes) {
           mesh::count_device_tokens(n * c.len, n * c.loss_per_row, c.chunk, 1);  // far below 64 MiB
       Sent planned, counted;
       for (const mesh::Collective& x : plan.of(d, std::vector{own})) add(planned, x);
-      for (const engine::Traffic& x : was.traffic[static_cast<size_t>(d)]) add(counted, x.what);
+      for (const engine::CollectiveTraffic& x : was.traffic[static_cast<size_t>(d)]) add(counted, x.what);
       for (const auto& [what, size] : planned) {
         EXPECT_EQ(counted[what], size) << "device " << d << ", " << what;
         all += size.first;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/mesh/layout/network_split.h"
+#include "core/mesh/layout/layout.h"
 #include "core/plan/time/collective_time.h"
 #include "core/plan/time/step_time.h"
 #include "requests.h"
@@ -16,7 +16,7 @@ constexpr double kSliceCount = 2, kSliceChips = 4,
                  kSliceDevices = kSliceCount * kSliceChips;  // two slices of 2x2 chips
 
 Request two_slices(std::vector<mesh::MeshAxis> axes) {
-  Request r = request("llama3.1-8b", "2xv5p-8", Stack::maxtext, std::move(axes));
+  Request r = request("llama3.1-8b", "2xv5p-8", model::Stack::maxtext, std::move(axes));
   r.method = model::TrainMethod::full;
   r.train.batch = 16;
   r.efficiencies.collectives.value = 1;

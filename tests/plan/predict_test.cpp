@@ -72,7 +72,7 @@ TEST(Predict, DropoutTakesTheTpusVectorUnits) {
   const double added = predict(r).step.compute.value - without;
   EXPECT_GT(added, 0.4);
   EXPECT_LT(added, 3);
-  r = request("gemma4-31b", "2xh100", Stack::trl_fsdp, {{"fsdp", 2}});
+  r = request("gemma4-31b", "2xh100", model::Stack::trl_fsdp, {{"fsdp", 2}});
   r.train.batch = 2;
   const double gpu = predict(r).step.compute.value;
   r.train.dropout = true;
@@ -82,7 +82,7 @@ TEST(Predict, DropoutTakesTheTpusVectorUnits) {
 // PEFT computes B A of every adapted projection as the outputs for an identity matrix, in every pass whatever its
 // tokens, and with dropout the base product once more.
 TEST(Predict, DoraComputesTheNormsOfRowsInEveryPass) {
-  Request r = request("gemma3-1b", "2xh100", Stack::trl_fsdp, {{"fsdp", 2}});
+  Request r = request("gemma3-1b", "2xh100", model::Stack::trl_fsdp, {{"fsdp", 2}});
   r.train.remat = model::Remat::none;
   r.train.batch = 2;
   const double lora = predict(r).step.compute.value;
@@ -106,12 +106,12 @@ TEST(Predict, DoraComputesTheNormsOfRowsInEveryPass) {
 
 // PyTorch runs FlashAttention-2, which reaches 35 % of an H100; Megatron-LM runs cuDNN's kernels.
 TEST(Predict, AttentionOfPyTorchOnHopperIsFlashAttention2) {
-  const auto share = [](Stack stack, const char* target) {
+  const auto share = [](model::Stack stack, const char* target) {
     return request("llama3.1-8b", target, stack, {}).efficiencies.attention.value;
   };
-  EXPECT_DOUBLE_EQ(share(Stack::torchtitan, "8xh100"), 0.35);
-  EXPECT_DOUBLE_EQ(share(Stack::megatron, "8xh100"), 0.5);
-  EXPECT_DOUBLE_EQ(share(Stack::torchtitan, "8xa100-80"), 0.5);
+  EXPECT_DOUBLE_EQ(share(model::Stack::torchtitan, "8xh100"), 0.35);
+  EXPECT_DOUBLE_EQ(share(model::Stack::megatron, "8xh100"), 0.5);
+  EXPECT_DOUBLE_EQ(share(model::Stack::torchtitan, "8xa100-80"), 0.5);
 }
 
 TEST(Predict, AChunkedLossNeedsFewerLogits) {
@@ -132,16 +132,16 @@ TEST(Predict, FsdpSplitsWeightsAndAddsGathers) {
 }
 
 TEST(Predict, KvCacheMatchesPublishedSizes) {  // section 1.7
-  Request r = request("gemma4-31b", "v6e-8", Stack::vllm_tpu, {{"tp", 8}});
+  Request r = request("gemma4-31b", "v6e-8", model::Stack::vllm_tpu, {{"tp", 8}});
   r.work = Work::serve;
   r.targets.clear();
   r.sliding_window_kv = false;
   r.serve.max_model_len = 16384;
   // 450,560 elements per token; 4 global KV heads repeat over 8 devices: 491,520.
   EXPECT_DOUBLE_EQ(predict(r).serve->kv_bytes_per_token, 491520.0 * 2 / 8);
-  r.kv = DType::fp8;
+  r.kv = model::DType::fp8;
   EXPECT_DOUBLE_EQ(predict(r).serve->kv_bytes_per_token, 491520.0 / 8);
-  r.kv = DType::bf16;
+  r.kv = model::DType::bf16;
   const std::int64_t without = predict(r).serve->kv_tokens;
   EXPECT_NEAR(static_cast<double>(without), 181e3, 30e3);
   r.sliding_window_kv = true;
@@ -149,9 +149,9 @@ TEST(Predict, KvCacheMatchesPublishedSizes) {  // section 1.7
 }
 
 TEST(Predict, AdaptersAndMomentsFollowTheStacksTypes) {
-  Request r = request("gemma3-4b", "1xh100", Stack::trl_fsdp, {{"fsdp", 1}});
+  Request r = request("gemma3-4b", "1xh100", model::Stack::trl_fsdp, {{"fsdp", 1}});
   const Ledger f32 = predict(r).memory.at_peak;
-  r.profile.adapters = DType::bf16;
+  r.profile.adapters = model::DType::bf16;
   const Ledger bf16 = predict(r).memory.at_peak;
   EXPECT_NEAR(f32[MemoryCategory::adapters] / bf16[MemoryCategory::adapters], 2, 1e-3);
   EXPECT_EQ(f32[MemoryCategory::optimizer], bf16[MemoryCategory::optimizer]);
@@ -161,12 +161,12 @@ TEST(Predict, AdaptersAndMomentsFollowTheStacksTypes) {
 TEST(Predict, F32TakesMoreTimeAndMemoryOnEveryStack) {
   struct StackOn {
     const char* target;
-    Stack stack;
+    model::Stack stack;
   };
-  for (const StackOn& row :
-       {StackOn{"v5p-8", Stack::tunix}, StackOn{"v5p-8", Stack::torchax}, StackOn{"v5p-8", Stack::maxtext},
-        StackOn{"8xh100", Stack::trl_fsdp}, StackOn{"8xh100", Stack::torchtune}, StackOn{"8xh100", Stack::megatron},
-        StackOn{"8xh100", Stack::torchtitan}})
+  for (const StackOn& row : {StackOn{"v5p-8", model::Stack::tunix}, StackOn{"v5p-8", model::Stack::torchax},
+                             StackOn{"v5p-8", model::Stack::maxtext}, StackOn{"8xh100", model::Stack::trl_fsdp},
+                             StackOn{"8xh100", model::Stack::torchtune}, StackOn{"8xh100", model::Stack::megatron},
+                             StackOn{"8xh100", model::Stack::torchtitan}})
     for (const auto method : {model::TrainMethod::lora, model::TrainMethod::full}) {
       const int devices = context().catalogue.target(row.target).devices();
       Request r = request("gemma3-4b", row.target, row.stack, {{"fsdp", devices}, {"tp", 1}});
@@ -174,16 +174,16 @@ TEST(Predict, F32TakesMoreTimeAndMemoryOnEveryStack) {
       r.method = method;
       r.train.batch = devices;
       const Plan bf16 = predict(r);
-      set_weights(r, DType::f32);
+      set_weights(r, model::DType::f32);
       const Plan f32 = predict(r);
       EXPECT_GT(f32.step.seconds.value, 1.02 * bf16.step.seconds.value) << to_string(row.stack);
       EXPECT_GT(f32.memory.at_peak.total(), bf16.memory.at_peak.total()) << to_string(row.stack);
       EXPECT_NEAR(f32.memory.at_peak[MemoryCategory::weights] / two_bytes, 2, 0.05) << to_string(row.stack);
     }
-  Request gpu = request("gemma3-4b", "8xh100", Stack::trl_fsdp, {{"fsdp", 8}});
+  Request gpu = request("gemma3-4b", "8xh100", model::Stack::trl_fsdp, {{"fsdp", 8}});
   gpu.train.batch = 8;
   const double bf16 = predict(gpu).step.compute.value;
-  set_weights(gpu, DType::f32);
+  set_weights(gpu, model::DType::f32);
   EXPECT_GT(predict(gpu).step.compute.value, 10 * bf16);  // 67 of 989 TFLOP/s
   gpu.target.chip.f32_flops = {};
   EXPECT_THROW(predict(gpu), Error);
@@ -225,7 +225,7 @@ TEST(Predict, EveryEstimateHasItsIntervalOriginAndSource) {
 }
 
 TEST(Predict, ReportsMissingMemoryAndItsPeak) {
-  Request r = request("gemma4-31b", "v6e-1", Stack::tunix, {{"fsdp", 1}, {"tp", 1}});
+  Request r = request("gemma4-31b", "v6e-1", model::Stack::tunix, {{"fsdp", 1}, {"tp", 1}});
   const Plan p = predict(r);
   EXPECT_FALSE(p.fits());
   EXPECT_THAT(p.problems, testing::Contains(testing::Field(&Problem::id, "MEMORY")));
@@ -233,7 +233,7 @@ TEST(Predict, ReportsMissingMemoryAndItsPeak) {
 
 TEST(Predict, OrderOfTheMeshDoesNotMatter) {
   for (const char* target : {"16xh100", "16xb200"}) {
-    Request r = request("gemma4-31b", target, Stack::trl_fsdp, {{"data", 2}, {"fsdp", 8}});
+    Request r = request("gemma4-31b", target, model::Stack::trl_fsdp, {{"data", 2}, {"fsdp", 8}});
     r.train.batch = 16;
     const Plan in_order = predict(r);
     std::reverse(r.mesh.axes.begin(), r.mesh.axes.end());
@@ -260,7 +260,7 @@ TEST(Predict, IsDeterministic) {
 
 // Martin Andrews, "Sizing gemma3 for TPUv5-n": Gemma 3 1B on one v5e chip.
 Request sizing(int rows, std::vector<model::Role> targets) {
-  Request r = request("gemma3-1b", "v5e-1", Stack::tunix, {{"fsdp", 1}, {"tp", 1}});
+  Request r = request("gemma3-1b", "v5e-1", model::Stack::tunix, {{"fsdp", 1}, {"tp", 1}});
   r.targets = std::move(targets);
   r.sliding_window_kv = false;
   r.rollout = {.batch = rows, .prompt = 128, .new_tokens = 1024, .cache_len = 256 + 1024 + 32};

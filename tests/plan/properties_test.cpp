@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "core/base/rng.h"
-#include "core/model/experts.h"
+#include "core/model/config.h"
 #include "core/plan/memory/device_memory.h"
 #include "core/plan/time/serve_step.h"
 #include "requests.h"
@@ -33,12 +33,12 @@ class Choice {
   Rng rng_;
 };
 
-Stack stack_for(Choice& choice, hardware::Vendor vendor, Work work) {
+model::Stack stack_for(Choice& choice, hardware::Vendor vendor, Work work) {
   const bool tpu = vendor == hardware::Vendor::tpu;
-  if (work == Work::serve) return tpu ? Stack::vllm_tpu : Stack::vllm_gpu;
-  if (work == Work::rollout) return tpu ? Stack::tunix : Stack::vllm_gpu;
-  return tpu ? choice.of(std::array{Stack::tunix, Stack::maxtext})
-             : choice.of(std::array{Stack::trl_fsdp, Stack::torchtitan, Stack::megatron});
+  if (work == Work::serve) return tpu ? model::Stack::vllm_tpu : model::Stack::vllm_gpu;
+  if (work == Work::rollout) return tpu ? model::Stack::tunix : model::Stack::vllm_gpu;
+  return tpu ? choice.of(std::array{model::Stack::tunix, model::Stack::maxtext})
+             : choice.of(std::array{model::Stack::trl_fsdp, model::Stack::torchtitan, model::Stack::megatron});
 }
 
 // Splits the devices into axes that the stack uses.
@@ -231,7 +231,7 @@ TEST(Properties, HalfTheCacheIsNeverSlowerOrSmaller) {
   for_requests(4'000'000, [](const Request& r) {
     if (r.work == Work::train) return;
     Request half = r;
-    half.kv = DType::fp8;
+    half.kv = model::DType::fp8;
     EXPECT_LE(seconds(half), seconds(r) * kRounding);
     EXPECT_GE(predict(half).serve->kv_tokens, predict(r).serve->kv_tokens);
   });

@@ -35,7 +35,7 @@ ProposalInput input(std::vector<Measurement> rows) {
   return {.rows = std::move(rows), .published = {}, .in_force = {}, .basis = kMine};
 }
 
-const CalibrationFactor* factor(const Calibration& c, Stack stack, const std::string& chip,
+const CalibrationFactor* factor(const Calibration& c, model::Stack stack, const std::string& chip,
                                 const std::string& name = "matmul") {
   for (const CalibrationFactor& f : c.factors)
     if (f.stack == stack && f.chip == chip && f.name == name) return &f;
@@ -132,7 +132,7 @@ TEST(Proposal, PublishedHeldOutRowsStayHeldOutUnderAnyId) {
   in.published = shipped_rows();
   const Proposal p = propose(in);
   EXPECT_EQ(p.now.rows, 2);
-  EXPECT_EQ(factor(p.calibration, Stack::tunix, "v5p"), nullptr);
+  EXPECT_EQ(factor(p.calibration, model::Stack::tunix, "v5p"), nullptr);
   EXPECT_EQ(p.notes.front().id, "HELD-OUT");
 }
 
@@ -141,15 +141,15 @@ TEST(Proposal, KeepsOtherFactorsWithTheirSource) {
   in.in_force = shipped_calibration();
   const std::string date = in.in_force.basis.date;
   const Proposal p = propose(in);
-  const CalibrationFactor *mine = factor(p.calibration, Stack::maxtext, "v5e"),
-                          *kept = factor(p.calibration, Stack::maxtext, "v6e");
+  const CalibrationFactor *mine = factor(p.calibration, model::Stack::maxtext, "v5e"),
+                          *kept = factor(p.calibration, model::Stack::maxtext, "v6e");
   ASSERT_TRUE(mine && kept);
   EXPECT_FALSE(mine->basis);
   ASSERT_TRUE(kept->basis);
   EXPECT_EQ(kept->basis->by, CalibrationAuthor::program);
   Request own = small(1, 512), other = small(1, 512, "v6e-1"), unmeasured = small(1, 512, "v5p-8");
   unmeasured.mesh.axes = {{"fsdp", 4}};
-  set_stack(unmeasured, Stack::tunix);
+  set_stack(unmeasured, model::Stack::tunix);
   const double tunix = unmeasured.efficiencies.matmul.value;
   for (Request* r : {&own, &other, &unmeasured}) apply(p.calibration, *r);
   EXPECT_THAT(own.efficiencies.matmul.source, HasSubstr("calibrated by you, 2026-11-21, steps.json, fitted to 5"));
@@ -164,8 +164,8 @@ TEST(Proposal, KeepsEfficienciesThatAreNotFitted) {
   ProposalInput second = input(rows);
   second.in_force = propose(first).calibration;
   const Proposal p = propose(second);
-  ASSERT_NE(factor(p.calibration, Stack::maxtext, "v5e", "memory"), nullptr);
-  ASSERT_NE(factor(p.calibration, Stack::maxtext, "v5e", "matmul"), nullptr);
+  ASSERT_NE(factor(p.calibration, model::Stack::maxtext, "v5e", "memory"), nullptr);
+  ASSERT_NE(factor(p.calibration, model::Stack::maxtext, "v5e", "matmul"), nullptr);
   EXPECT_LE(p.fitted.mean, p.now.mean + 1e-6);
 }
 

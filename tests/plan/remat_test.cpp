@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What a layer under remat computes again, and what saving it instead costs in memory and gives in time.
-#include "core/plan/memory/remat.h"
+#include "core/plan/memory/activations.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using model::Role;
 
-Request remat_request(const char* model, Stack stack, const char* target) {
+Request remat_request(const char* model, model::Stack stack, const char* target) {
   static const plan::PlanContext context = plan::PlanContext::load(std::string(MW_RESOURCES) + "/hardware");
   Request r;
   r.model = model::catalogue_config(model);
@@ -29,7 +29,7 @@ Request remat_request(const char* model, Stack stack, const char* target) {
   return r;
 }
 Request titan() {
-  return remat_request("llama3.1-8b", Stack::torchtitan, "8xh100");
+  return remat_request("llama3.1-8b", model::Stack::torchtitan, "8xh100");
 }
 double step(const Request& r) {
   return predict(r).step.seconds.value;
@@ -43,8 +43,8 @@ TEST(Recomputation, SkipsTheLastProductUnlessANormReadsIt) {
   Request llama = titan();
   EXPECT_FALSE(recomputes_product(llama, down));
   EXPECT_TRUE(recomputes_product(llama, gate));
-  EXPECT_TRUE(recomputes_product(remat_request("gemma3-1b", Stack::tunix, "v5e-1"), down));      // a norm follows
-  EXPECT_TRUE(recomputes_product(remat_request("llama2-7b", Stack::megatron, "1xh100"), down));  // reentrant
+  EXPECT_TRUE(recomputes_product(remat_request("gemma3-1b", model::Stack::tunix, "v5e-1"), down));  // a norm follows
+  EXPECT_TRUE(recomputes_product(remat_request("llama2-7b", model::Stack::megatron, "1xh100"), down));  // reentrant
   const double before = step(llama);
   llama.profile.recomputation = StackProfile::Recomputation::whole;
   EXPECT_GT(step(llama), before * 1.03);
@@ -72,7 +72,7 @@ TEST(Recomputation, HidesTheBackwardSumsOfMaxText) {
       if (t.phase == phase) seconds += t.hidden;
     return seconds;
   };
-  Request r = remat_request("llama3.1-8b", Stack::maxtext, "v5p-8");
+  Request r = remat_request("llama3.1-8b", model::Stack::maxtext, "v5p-8");
   r.mesh.axes = {{"fsdp", 1}, {"tp", 4}};
   r.rules.preset = mesh::Preset::megatron;
   EXPECT_EQ(hidden(r, Term::Phase::forward), 0);
@@ -88,8 +88,9 @@ TEST(Recomputation, SavingOutputsTradesMemoryForTime) {
   none.train.remat = model::Remat::none;
   const double layer = step(r);
   const Bytes held = activations(r);
-  r.train.saved = {SavedActivation::attention, SavedActivation::q_proj, SavedActivation::v_proj,
-                   SavedActivation::gate_proj, SavedActivation::down_proj};
+  r.train.saved = {options::SavedActivation::attention, options::SavedActivation::q_proj,
+                   options::SavedActivation::v_proj, options::SavedActivation::gate_proj,
+                   options::SavedActivation::down_proj};
   EXPECT_LT(step(r), layer);
   EXPECT_GT(step(r), step(none));
   EXPECT_GT(activations(r), held);
@@ -101,9 +102,9 @@ TEST(Recomputation, SavingOutputsTradesMemoryForTime) {
 TEST(Recomputation, OffloadedActivationsLeaveTheDevice) {
   Request r = titan();
   r.profile.options.offload = true;  // torchtitan has no offload
-  r.train.saved = {SavedActivation::q_proj};
+  r.train.saved = {options::SavedActivation::q_proj};
   const Bytes held = activations(r);
-  r.train.offload = Offload::host;
+  r.train.offload = options::Offload::host;
   const std::int64_t inputs = 32LL * 4096 * 4096 * 2, queries = inputs;
   EXPECT_EQ(held.value - activations(r).value, inputs + queries);
 }
@@ -122,7 +123,7 @@ TEST(Gradients, AllocatedLateReplaceActivations) {
 TEST(Products, Fp8ProductsAreFasterAndLeaveAttentionUnchanged) {
   Request r = titan();
   const StepTime bf16 = predict(r).step;
-  r.products = DType::fp8;
+  r.products = model::DType::fp8;
   const StepTime fp8 = predict(r).step;
   EXPECT_LT(fp8.compute.value, bf16.compute.value);
   EXPECT_GT(fp8.compute.value, bf16.compute.value / 2);

@@ -14,7 +14,7 @@ inline std::vector<model::Role> every_projection() {
   return {Role::q_proj, Role::k_proj, Role::v_proj, Role::o_proj, Role::gate_proj, Role::up_proj, Role::down_proj};
 }
 
-inline Request request(const char* model, const char* target, Stack stack, std::vector<mesh::MeshAxis> axes) {
+inline Request request(const char* model, const char* target, model::Stack stack, std::vector<mesh::MeshAxis> axes) {
   Request r;
   r.model = model::catalogue_config(model);
   r.target = context().catalogue.target(target);
@@ -30,7 +30,7 @@ inline Request request(const char* model, const char* target, Stack stack, std::
 }
 
 inline Request lora_31b_v5p(int fsdp = 1, int tp = 4) {
-  Request r = request("gemma4-31b", "v5p-8", Stack::tunix, {{"fsdp", fsdp}, {"tp", tp}});
+  Request r = request("gemma4-31b", "v5p-8", model::Stack::tunix, {{"fsdp", fsdp}, {"tp", tp}});
   r.train.accumulation = 8;
   r.train.batch = fsdp;
   return r;

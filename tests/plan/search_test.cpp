@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/lint/fixes/smallest_changes.h"
+#include "core/plan/search/smallest_changes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <set>
 #include <tuple>
 
-#include "core/mesh/layout/network_split.h"
+#include "core/mesh/layout/layout.h"
 #include "core/model/catalogue.h"
 #include "core/plan/time/plan_figures.h"
 #include "tests/shipped.h"
@@ -102,8 +102,8 @@ long fitting_by_hand(const Request& r) {
   const std::int64_t rows = r.train.batch * r.train.accumulation;
   std::vector<RowLayout> layouts{r.lengths.rows};
   if (r.lengths.rows != RowLayout::packed && !r.lengths.histogram.empty()) layouts.push_back(RowLayout::packed);
-  std::vector<DType> adapters{own.adapters};
-  if (r.method == model::TrainMethod::lora) adapters = {DType::f32, DType::bf16};
+  std::vector<model::DType> adapters{own.adapters};
+  if (r.method == model::TrainMethod::lora) adapters = {model::DType::f32, model::DType::bf16};
   long fitting = 0;
   for (const mesh::Mesh& mesh : legal_meshes(r))
     for (std::int64_t batch = 1; batch <= rows; ++batch)
@@ -111,10 +111,10 @@ long fitting_by_hand(const Request& r) {
         for (const int chunk : {0, 128, 256, 512, 1024})
           for (const RowLayout layout : layouts)
             for (const auto attention : {StackProfile::Attention::materialised, StackProfile::Attention::fused})
-              for (const DType adapter : adapters)
-                for (const DType moment : {DType::f32, DType::bf16}) {
+              for (const model::DType adapter : adapters)
+                for (const model::DType moment : {model::DType::f32, model::DType::bf16}) {
                   if (rows % batch != 0 || batch % mesh::batch_devices(mesh) != 0) continue;
-                  if (moment == DType::bf16 && adapter == DType::f32 && own.moments != moment) continue;
+                  if (moment == model::DType::bf16 && adapter == model::DType::f32 && own.moments != moment) continue;
                   PlanChoice c = own;
                   c.mesh = mesh;
                   c.batch = batch;
@@ -143,12 +143,12 @@ std::vector<Request> various_requests() {
   all.push_back(search_request("gemma3-12b", "v5p-16"));
   all.back().method = model::TrainMethod::full;
   all.push_back(search_request("gemma3-4b", "8xh100"));
-  set_stack(all.back(), Stack::torchtitan);
-  all.back().products = DType::fp8;
-  all.back().train.saved = {SavedActivation::attention, SavedActivation::o_proj};
+  set_stack(all.back(), model::Stack::torchtitan);
+  all.back().products = model::DType::fp8;
+  all.back().train.saved = {options::SavedActivation::attention, options::SavedActivation::o_proj};
   all.push_back(search_request("gemma3-4b", "v5p-8"));
-  set_stack(all.back(), Stack::maxtext);
-  all.back().train.offload = Offload::host;
+  set_stack(all.back(), model::Stack::maxtext);
+  all.back().train.offload = options::Offload::host;
   return all;
 }
 
@@ -209,7 +209,7 @@ TEST(Search, FiguresOfInferenceAreThoseOfPredict) {
       PlanChoice choice = choice_of(r);
       choice.mesh = mesh;
       PlanPredictor predictor(with_choice(r, choice));
-      for (const DType kv : {DType::bf16, DType::fp8})
+      for (const model::DType kv : {model::DType::bf16, model::DType::fp8})
         for (const int setting : {16, 64, 512}) {
           choice.kv = kv;
           choice.max_num_seqs = choice.loss_chunk = setting;
@@ -243,7 +243,7 @@ std::vector<Request> requests_over_network() {
                            search_request("gemma3-4b", "16xh100"),
                            search_request("gemma3-27b", "16xh100", Work::serve),
                            search_request("gemma3-4b", "2xv5p-8", Work::rollout)};
-  set_stack(all[2], Stack::maxtext);
+  set_stack(all[2], model::Stack::maxtext);
   for (Request& r : all) {
     r.train.batch = 16;
     r.rollout.batch = 16;
@@ -332,7 +332,7 @@ TEST(Search, EverySliceHasPlansOrAReason) {
 TEST(Search, SplitsLargeSlicesOverData) {
   for (const char* target : {"v5p-4096", "v5p-12288"}) {
     Request r = search_request("gemma4-31b", target);
-    set_stack(r, Stack::maxtext);
+    set_stack(r, model::Stack::maxtext);
     const SearchResult few = search(std::span(&r, 1), {});
     EXPECT_TRUE(few.candidates.empty());
     ASSERT_EQ(few.without_plan.size(), 1U);
@@ -351,7 +351,7 @@ TEST(Search, SplitsLargeSlicesOverData) {
 
 // No tp of up to four and fsdp of the rest divides the model, and these stacks have no other axis.
 TEST(Search, OffersNoAxisThatTheStackDoesNotHave) {
-  for (const Stack stack : {Stack::tunix, Stack::torchax})
+  for (const model::Stack stack : {model::Stack::tunix, model::Stack::torchax})
     for (const char* target : {"16xv5p-512", "v5p-4096"}) {
       SCOPED_TRACE(std::string(to_string(stack)) + " on " + target);
       Request r = search_request("gemma4-31b", target);
@@ -412,17 +412,40 @@ TEST(Search, RanksByTimeCostOrMemory) {
   }
 }
 
+// Times that differ by rounding are equal: whatever the order of the candidates, the simpler one comes first.
+TEST(Search, RoundingDecidesNoRank) {
+  const Request own = lora_31b_v5p();
+  Candidate simple{.choice = choice_of(own), .seconds = 1, .tokens_per_second = 1e5, .usd = 2, .peak = Bytes(1000)};
+  Candidate twice = simple, copies = simple, slower = simple;
+  twice.choice.accumulation *= 2;
+  twice.tokens_per_second *= 1 + 1e-15, twice.usd *= 1 - 1e-15;
+  copies.choice.mesh.axes.push_back({"data", 2});
+  copies.tokens_per_second *= 1 + 2e-15;
+  slower.tokens_per_second *= 0.999;
+  std::vector<Candidate> all{slower, copies, twice, simple};
+  std::vector<size_t> order{0, 1, 2, 3};
+  do {
+    std::vector<Candidate> ranked;
+    for (const size_t i : order) ranked.push_back(all[i]);
+    rank(ranked, {}, own);
+    EXPECT_EQ(ranked[0].choice, simple.choice);
+    EXPECT_EQ(ranked[1].choice, twice.choice);
+    EXPECT_EQ(ranked[2].choice, copies.choice);
+    EXPECT_EQ(ranked[3].tokens_per_second, slower.tokens_per_second);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
 TEST(Search, ListsTheFirstStackFirstAmongEqualTimes) {
   std::vector<Request> stacks(2, search_request("gemma3-4b", "v5p-8"));
-  stacks[1].stack = Stack::torchax;  // the same times, at a lower price
+  stacks[1].stack = model::Stack::torchax;  // the same times, at a lower price
   stacks[1].price.usd_per_chip_hour /= 2;
   const SearchResult found = search(stacks, {});
   ASSERT_GT(found.candidates.size(), 2U);
   EXPECT_EQ(found.candidates[0].choice.stack, stacks[0].stack);
   for (size_t i = 1; i < found.candidates.size(); ++i) {
     const Candidate &before = found.candidates[i - 1], &after = found.candidates[i];
-    EXPECT_FALSE(time_of(before, Work::train) == time_of(after, Work::train) && before.choice.stack == Stack::torchax &&
-                 after.choice.stack == stacks[0].stack);
+    EXPECT_FALSE(time_of(before, Work::train) == time_of(after, Work::train) &&
+                 before.choice.stack == model::Stack::torchax && after.choice.stack == stacks[0].stack);
   }
 }
 
@@ -464,7 +487,7 @@ TEST(Search, ServingVariesTypeAndSequences) {
   ASSERT_FALSE(found.candidates.empty());
   bool fp8 = false, many = false;
   for (const Candidate& c : found.candidates) {
-    fp8 |= c.choice.kv == DType::fp8;
+    fp8 |= c.choice.kv == model::DType::fp8;
     many |= c.choice.max_num_seqs > 64;
     EXPECT_TRUE(c.fits());
   }
@@ -543,28 +566,9 @@ TEST(SmallestChanges, ShortensPackedRowsAndKeepsTheTokensOfAStep) {
   EXPECT_EQ(shorter(long_rows), long_rows.end()) << "rows of 4,000 tokens would be dropped";
 }
 
-TEST(SmallestChanges, ReuseAKnownSearch) {
-  Request r = search_request("gemma4-31b", "v5p-8");
-  r.train = {.batch = 8, .accumulation = 1, .steps = 100, .remat = model::Remat::none};
-  const std::vector<Request> larger{search_request("gemma4-31b", "v5p-64")};
-  for (const RankBy by : {RankBy::time, RankBy::memory}) {
-    const std::vector<Request> all{r, larger.front()};
-    const SearchResult known = search(all, {.by = by, .scope = SearchScope::settings});
-    const auto again = smallest_changes(r, larger), reused = smallest_changes(r, larger, {}, {}, &known);
-    ASSERT_EQ(reused.size(), again.size());
-    ASSERT_FALSE(again.empty());
-    for (size_t i = 0; i < again.size(); ++i) {
-      EXPECT_EQ(reused[i].edits, again[i].edits);
-      EXPECT_EQ(reused[i].label, again[i].label);
-      EXPECT_EQ(reused[i].slowdown, again[i].slowdown);
-      EXPECT_EQ(reused[i].peak, again[i].peak);
-    }
-  }
-}
-
 TEST(SmallestChanges, OffersBf16Weights) {
   Request r = search_request("gemma4-31b", "v5p-8");
-  r.weights = DType::f32;
+  r.weights = model::DType::f32;
   r.target.chip.memory.value = 0.9 * static_cast<double>(predict(r).memory.at_peak.total().value);
   ASSERT_FALSE(predict(r).fits());
   const auto changes = smallest_changes(r);

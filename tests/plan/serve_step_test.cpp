@@ -4,14 +4,14 @@
 
 #include <gmock/gmock.h>
 
-#include "core/plan/time/step_collectives.h"
+#include "core/plan/time/collective_time.h"
 #include "core/plan/time/step_time.h"
 #include "tests/plan/requests.h"
 
 namespace mw::plan {
 namespace {
 
-Request server(const char* model, const char* target, Stack stack, int tp) {
+Request server(const char* model, const char* target, model::Stack stack, int tp) {
   Request r = request(model, target, stack, {{"tp", tp}});
   r.work = Work::serve;
   r.targets.clear();
@@ -19,10 +19,10 @@ Request server(const char* model, const char* target, Stack stack, int tp) {
   return r;
 }
 Request tpu() {
-  return server("gemma4-31b", "v6e-8", Stack::vllm_tpu, 8);
+  return server("gemma4-31b", "v6e-8", model::Stack::vllm_tpu, 8);
 }
 Request gpu() {
-  return server("gemma4-31b", "2xh100", Stack::vllm_gpu, 2);
+  return server("gemma4-31b", "2xh100", model::Stack::vllm_gpu, 2);
 }
 
 StepLoad mixed() {
@@ -102,7 +102,7 @@ TEST(ServeStep, CacheMatchesPublishedServers) {
   // 181k and 95-104k tokens by the reference's arithmetic (1.7).
   EXPECT_NEAR(static_cast<double>(on_tpu.capacity.value) / (491520 * 2), 181e3, 18e3);
   EXPECT_NEAR(static_cast<double>(on_gpu.capacity.value) / (450560 * 2), 99e3, 10e3);
-  t.kv = DType::fp8;
+  t.kv = model::DType::fp8;
   EXPECT_DOUBLE_EQ(ServeStepModel(t).kv().groups[0].bytes_per_token, 491520);
 }
 
@@ -115,7 +115,7 @@ TEST(ServeStep, SlidingLayersFormAGroupIfWindowsAreCached) {
     EXPECT_DOUBLE_EQ(g.bytes_per_token, 2.0 * (g.window > 0 ? 50 * 16 * 256 * 2 : 10 * 4 * 512 * 2));
   }
   EXPECT_EQ(m.window(), 1024);
-  EXPECT_EQ(ServeStepModel(server("qwen3-32b", "2xh100", Stack::vllm_gpu, 2)).window(), 0);
+  EXPECT_EQ(ServeStepModel(server("qwen3-32b", "2xh100", model::Stack::vllm_gpu, 2)).window(), 0);
 }
 
 TEST(ServeStep, TpuServersWithoutWindowCachesReadThemWhole) {
@@ -139,7 +139,7 @@ TEST(ServeStep, LongHeadsOnGpusUseTriton) {
   const double pairs = 1e7 * 4 * 32 / 2 / 989e12;
   EXPECT_NEAR(m.seconds(full) - m.seconds(prompt), 10 * 512 * pairs / 0.061, 1e-3);
   EXPECT_NEAR(m.seconds(window) - m.seconds(prompt), 50 * 256 * pairs / 0.122, 1e-3);
-  const ServeStepModel short_heads(server("gemma3-27b", "2xh100", Stack::vllm_gpu, 2));
+  const ServeStepModel short_heads(server("gemma3-27b", "2xh100", model::Stack::vllm_gpu, 2));
   const double share = short_heads.parts(full).prefill.value - short_heads.parts(prompt).prefill.value;
   EXPECT_GT(share, 0);
   EXPECT_LT(share, 10 * 128 * pairs / 0.3);
@@ -157,7 +157,7 @@ TEST(ServeStep, SamplingOnTpusPassesOverTheLogits) {
   Request r = tpu();
   const StepLoad load{.decoding = 60, .read_tokens = 6e4, .read_window_tokens = 6e4};
   const double greedy = ServeStepModel(r).seconds(load);
-  r.serve.sampling = Sampling::top_k_top_p;
+  r.serve.sampling = options::Sampling::top_k_top_p;
   const ServeStepModel sampled(r);
   const double passes = 80 * 64 * 262144.0 * 4 / (1638e9 * r.efficiencies.sampling.value);
   EXPECT_NEAR(sampled.seconds(load) - greedy, passes, 1e-9);
@@ -167,7 +167,7 @@ TEST(ServeStep, SamplingOnTpusPassesOverTheLogits) {
             ServeStepModel(tpu()).parts({.decoding = 9}).sequences.formula);
   Request g = gpu();  // not modelled there
   const double before = ServeStepModel(g).seconds(load);
-  g.serve.sampling = Sampling::top_k_top_p;
+  g.serve.sampling = options::Sampling::top_k_top_p;
   EXPECT_EQ(ServeStepModel(g).seconds(load), before);
 }
 
@@ -191,7 +191,7 @@ TEST(ServeStep, ActivationsThatFitStayOnTheChip) {
   const auto [gpu_now, gpu_without] = activations(gpu(), 2048);
   EXPECT_EQ(gpu_now, gpu_without);
   // Each token is copied to its experts, and their outputs are kept until they are summed.
-  Request experts = server("gemma4-26b-a4b", "v6e-8", Stack::vllm_tpu, 8);
+  Request experts = server("gemma4-26b-a4b", "v6e-8", model::Stack::vllm_tpu, 8);
   experts.serve.max_num_batched_tokens = 8192;
   const auto [kept_1k, all_1k] = activations(experts, 1024);
   const auto [some, all_tokens] = activations(experts, 8192);
@@ -200,7 +200,7 @@ TEST(ServeStep, ActivationsThatFitStayOnTheChip) {
 }
 
 TEST(ServeStep, CollectivesOfAnyCountMatchTheirList) {
-  for (const Request& r : {tpu(), gpu(), server("gemma3-1b", "v6e-8", Stack::vllm_tpu, 8)}) {
+  for (const Request& r : {tpu(), gpu(), server("gemma3-1b", "v6e-8", model::Stack::vllm_tpu, 8)}) {
     const LocalModel m = local_model(r, mesh::ShardingUse::sampling);
     const StepCollectives::List list = [&](std::int64_t count) {
       return step_collectives(r, m.config, m.placement,
@@ -223,7 +223,7 @@ TEST(ServeStep, CollectivesOfAnyCountMatchTheirList) {
 
 // A step of 64 sequences reads nearly all of the 128 experts of each layer, one sequence the 8 that it chooses.
 TEST(ServeStep, ExpertsReadFollowTheBatch) {
-  Request r = server("gemma4-26b-a4b", "1xh100", Stack::vllm_gpu, 1);
+  Request r = server("gemma4-26b-a4b", "1xh100", model::Stack::vllm_gpu, 1);
   r.efficiencies.memory.value = r.efficiencies.matmul.value = 1;
   r.efficiencies.step_s.value = r.efficiencies.layer_s.value = r.efficiencies.sequence_s.value = 0;
   const model::Config& c = r.model;
@@ -237,8 +237,8 @@ TEST(ServeStep, ExpertsReadFollowTheBatch) {
 
 // A replica computes a whole prompt: three idle ones beside it do not shorten it.
 TEST(ServeStep, ReplicasDoNotSplitAPrompt) {
-  Request one = server("gemma3-4b", "1xh100", Stack::vllm_gpu, 1);
-  Request four = server("gemma3-4b", "4xh100", Stack::vllm_gpu, 1);
+  Request one = server("gemma3-4b", "1xh100", model::Stack::vllm_gpu, 1);
+  Request four = server("gemma3-4b", "4xh100", model::Stack::vllm_gpu, 1);
   four.mesh.axes = {{"data", 4}, {"tp", 1}};
   const StepLoad prompt{.prefill_tokens = 2048, .prefilling = 1, .prefill_pairs = 2e6, .prefill_window_pairs = 1e6};
   EXPECT_NEAR(ServeStepModel(four).seconds(prompt) / ServeStepModel(one).seconds(prompt), 1, 1e-9);
@@ -251,12 +251,12 @@ TEST(ServeStep, SmallerCachesAreNoSlower) {
   for (const char* name : {"gemma4-31b", "qwen3-32b"})
     for (const bool windowed : {true, false})
       for (const double context : {256, 2048, 8192, 16000}) {
-        Request r = server(name, "v6e-8", Stack::vllm_tpu, 8);
+        Request r = server(name, "v6e-8", model::Stack::vllm_tpu, 8);
         r.sliding_window_kv = windowed;
         const StepLoad load{
             .decoding = 64, .read_tokens = 64 * context, .read_window_tokens = 64 * std::min(context, 1024.0)};
         const ServeStepModel::Parts wide = ServeStepModel(r).parts(load);
-        r.kv = DType::fp8;
+        r.kv = model::DType::fp8;
         const ServeStepModel::Parts small = ServeStepModel(r).parts(load);
         EXPECT_LE(small.kv_reads.value, wide.kv_reads.value) << name << " " << context;
         EXPECT_TRUE(small.kv_reads.value < 0.99 * wide.kv_reads.value || wide.products_bound_reads)
@@ -266,7 +266,7 @@ TEST(ServeStep, SmallerCachesAreNoSlower) {
 
 // TensorRT-LLM launches the kernels of a step with a prompt one by one; only steps of decoding are CUDA graphs.
 TEST(ServeStep, PromptsOfTensorRtTakeAtLeastTheHostsTime) {
-  const Request r = server("qwen3-32b", "8xh100", Stack::tensorrt_llm, 8);
+  const Request r = server("qwen3-32b", "8xh100", model::Stack::tensorrt_llm, 8);
   const double host = 64 * r.efficiencies.prompt_layer_s.value + r.efficiencies.sequence_s.value;
   const auto prompt = [](int tokens) {
     return StepLoad{.prefill_tokens = tokens, .prefilling = 1, .prefill_pairs = tokens * (tokens + 1) / 2.0};
@@ -282,7 +282,7 @@ TEST(ServeStep, PromptsOfTensorRtTakeAtLeastTheHostsTime) {
       host, 1e-9);
   EXPECT_LE(parts.total.low, host);
   EXPECT_GE(parts.total.high, host);
-  Request vllm = server("qwen3-32b", "8xh100", Stack::vllm_gpu, 8);
+  Request vllm = server("qwen3-32b", "8xh100", model::Stack::vllm_gpu, 8);
   EXPECT_LT(ServeStepModel(vllm).seconds(prompt(16)), host / 2);
 }
 

@@ -13,7 +13,7 @@ namespace mw::plan {
 namespace {
 
 Request qwen(int tp) {
-  Request r = request("qwen3-32b", (std::to_string(tp) + "xh100").c_str(), Stack::vllm_gpu, {{"tp", tp}});
+  Request r = request("qwen3-32b", (std::to_string(tp) + "xh100").c_str(), model::Stack::vllm_gpu, {{"tp", tp}});
   r.work = Work::serve;
   r.targets.clear();
   r.serve.max_model_len = 8192;

@@ -43,7 +43,7 @@ TEST(WaitingProbability, AgreesWithASimulatedQueue) {
 }
 
 Request serving() {
-  Request r = request("gemma4-31b", "v6e-8", Stack::vllm_tpu, {{"tp", 8}});
+  Request r = request("gemma4-31b", "v6e-8", model::Stack::vllm_tpu, {{"tp", 8}});
   r.work = Work::serve;
   r.targets.clear();
   r.serve.max_num_seqs = 128;

@@ -8,7 +8,7 @@
 #include "core/base/files.h"
 #include "core/lint/rules/check.h"
 #include "core/port/port_report.h"
-#include "core/port/settings_map.h"
+#include "core/port/trl_settings.h"
 #include "tests/base/scratch.h"
 #include "tests/shipped.h"
 
@@ -160,7 +160,7 @@ TEST(Adaptations, AreSixWithFiguresOnBothTargetsAndKnownRules) {
     EXPECT_EQ(a.effects[0].target, "4xh100");
     EXPECT_EQ(a.effects[1].target, "v5p-8");
     for (const AdaptationEffect& e : a.effects)
-      for (const PlanFigures& f : {e.before, e.after}) {
+      for (const VariantFigures& f : {e.before, e.after}) {
         EXPECT_FALSE(f.error) << a.id << ": " << f.error.value_or("");
         EXPECT_GT(f.seconds, 0) << a.id;
         EXPECT_GT(f.peak.value, 0) << a.id;

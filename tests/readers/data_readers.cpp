@@ -5,12 +5,11 @@
 #include <memory>
 
 #include "core/base/error.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/data/dataset/dataset.h"
 #include "core/data/dataset/lengths.h"
 #include "core/data/dataset/token_rows.h"
 #include "core/data/jinja/template.h"
-#include "core/data/tokenizer/sentencepiece_tokenizer.h"
 #include "core/data/tokenizer/tokenizer.h"
 #include "core/data/tokenizer/tokenizer_file.h"
 #include "tests/readers/reader.h"
@@ -104,7 +103,8 @@ class Bytes : public Tokenizer {
   int size() const override { return 259; }
   std::string piece(int id) const override { return std::to_string(id); }
   int find(std::string_view text) const override {
-    return text == start_of_turn(ChatFormat::gemma3) || text == end_of_turn(ChatFormat::gemma3) ? 258 : -1;
+    return text == start_of_turn(options::ChatFormat::gemma3) || text == end_of_turn(options::ChatFormat::gemma3) ? 258
+                                                                                                                  : -1;
   }
 };
 
@@ -114,9 +114,9 @@ void dataset(std::string_view bytes, const char* name) {
   const auto [which, rest] = choose(bytes, 4);
   DatasetOptions options;
   options.path = scratch.put(name, rest);
-  options.chat = which & 1 ? ChatFormat::gemma3 : ChatFormat::none;
-  options.on_error = OnError::skip;
-  options.overlong = which & 2 ? Overlong::truncate : Overlong::drop;
+  options.chat = which & 1 ? options::ChatFormat::gemma3 : options::ChatFormat::none;
+  options.on_error = options::OnError::skip;
+  options.overlong = which & 2 ? options::Overlong::truncate : options::Overlong::drop;
   options.max_len = which & 2 ? 64 : 8192;
   const Dataset all = load_dataset(options, tokenizer);
   for (const Example& e : all.train)
@@ -255,7 +255,7 @@ void token_rows(std::string_view bytes) {
   const TokenRows rows(std::move(content));
   DatasetOptions options;
   options.max_len = 4;
-  options.overlong = Overlong::truncate;
+  options.overlong = options::Overlong::truncate;
   std::vector<int> ids;
   std::vector<std::uint8_t> loss;
   for (std::int64_t i = 0; i < rows.size(); ++i) rows.read(i, rows.row(i, options).used, ids, loss);

@@ -5,7 +5,6 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/formats/peft/peft_adapter.h"
-#include "core/formats/peft/peft_patterns.h"
 #include "tests/formats/ocdbt_bytes.h"
 #include "tests/readers/tiny_model.h"
 
@@ -34,7 +33,7 @@ void safetensors(std::string_view bytes) {
   for (const TensorInfo& t : file.tensors()) {
     if (t.elements() > static_cast<std::int64_t>(bytes.size())) continue;  // more elements than bytes
     values.resize(static_cast<size_t>(t.elements()));
-    if (t.dtype != DType::other) file.read_f32(t, 0, values);
+    if (t.dtype != TensorDType::other) file.read_f32(t, 0, values);
   }
 }
 Texts safetensors_seeds() {
@@ -90,7 +89,7 @@ Texts hf_index_seeds() {
 const std::pair<std::string, std::string>& small_adapter() {  // config, weights
   static const auto kAdapter = [] {
     const Scratch scratch;
-    Adapter adapter{.rank = 1, .alpha = 2, .base_model = "tiny", .targets = {"k_proj"}};
+    PeftAdapter adapter{.rank = 1, .alpha = 2, .base_model = "tiny", .targets = {"k_proj"}};
     for (const model::LoraTarget& target : tiny().lora_targets())
       if (target.role == model::Role::k_proj)
         adapter.modules.push_back({target, 1, 2, std::vector<float>(static_cast<size_t>(target.in), 0.5f),

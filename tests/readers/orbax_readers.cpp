@@ -3,7 +3,7 @@
 #include <map>
 
 #include "core/base/json.h"
-#include "core/formats/orbax/ocdbt.h"
+#include "core/formats/orbax/kv_store.h"
 #include "core/formats/orbax/ocdbt_format.h"
 #include "core/formats/orbax/orbax.h"
 #include "core/formats/orbax/tunix_adapter.h"
@@ -123,7 +123,7 @@ void zarr(std::string_view bytes, const char* metadata, bool fix_index) {
     at[d] = 1;
     store.values[array.chunk_key(at)] = chunk;
   }
-  if (array.dtype == DType::f32 || array.dtype == DType::bf16)
+  if (array.dtype == TensorDType::f32 || array.dtype == TensorDType::bf16)
     read_floats(store, array);
   else
     read_values(store, array);

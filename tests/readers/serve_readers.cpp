@@ -3,12 +3,12 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/serve/http/answer_reader.h"
+#include "core/serve/http/completion_stream.h"
 #include "core/serve/http/http_head.h"
-#include "core/serve/http/incremental_detokenizer.h"
 #include "core/serve/http/openai_response.h"
-#include "core/serve/load/completion_reader.h"
+#include "core/serve/load/load.h"
 #include "core/serve/load/metrics_poller.h"
-#include "core/serve/load/workload.h"
+#include "core/serve/load/stream_client.h"
 #include "tests/readers/reader.h"
 
 namespace mw::readers {
@@ -48,11 +48,14 @@ void http_request(std::string_view bytes) {
   const HttpHead head = parse_head(rest.substr(0, size));
   if (head.chunked && head.content_length) std::abort();
   if (!head.chunked) return;
-  ChunkedBodyValidator framing, single;
-  for (size_t at = size; at < rest.size() && !framing.has_ended(); at += cut + 1)
-    framing.check(rest.substr(at, cut + 1));
-  for (size_t at = size; at < rest.size() && !single.has_ended(); ++at) single.check(rest.substr(at, 1));
-  if (framing.has_ended() != single.has_ended()) std::abort();
+  const auto body_in_pieces = [&, body = rest.substr(size)](size_t piece) {
+    ChunkedBodyReader chunks;
+    std::string text;
+    size_t read = 0;
+    while (read < body.size() && !chunks.has_ended()) read += chunks.read(body.substr(read, piece), text);
+    return std::tuple(text, read, chunks.has_ended());
+  };
+  if (body_in_pieces(cut + 1) != body_in_pieces(rest.size())) std::abort();
 }
 Texts http_request_seeds() {
   return {"7POST /v1/completions HTTP/1.1\r\nHost: localhost:8000\r\nContent-Length: 5\r\n\r\nhello",

@@ -11,7 +11,7 @@
 #include <cstdio>
 
 #include "core/base/files.h"
-#include "core/base/quote.h"
+#include "core/base/text.h"
 #include "core/formats/safetensors/safetensors.h"
 #include "core/lint/fixes/diagnostics.h"
 #include "core/lint/rules/check.h"
@@ -24,7 +24,7 @@ namespace mw::jobs {
 namespace {
 
 namespace fs = std::filesystem;
-using recipes::Kind;
+using model::Stack;
 using test::Scratch;
 using testing::AnyOf;
 using testing::Contains;
@@ -40,7 +40,7 @@ experiment::Experiment shipped(const std::string& name, const Sets& sets = {}) {
   return e;
 }
 
-recipes::RecipeInput subject(Kind kind, const experiment::Experiment& e) {
+recipes::RecipeInput subject(Stack kind, const experiment::Experiment& e) {
   return recipe_input(kind, e, test::context(), kTemplates);
 }
 
@@ -70,9 +70,8 @@ TEST(RecipeQuote, QuotesEveryTextAsOneShellWord) {
 
 TEST(Recipe, UserTextIsQuotedInEveryFile) {
   const std::string name = "it's \"my\" $(touch pwned) `x` | <b>\n# title";
-  for (const Kind kind : recipes::kKinds) {
-    experiment::Experiment e =
-        shipped(recipes::is_training(kind) ? "tiny-lora.json" : "tiny-serve.json", {"train.steps=1"});
+  for (const Stack kind : recipes::kRecipes) {
+    experiment::Experiment e = shipped(!model::serves(kind) ? "tiny-lora.json" : "tiny-serve.json", {"train.steps=1"});
     e.set_value("name", name);
     const auto files = recipes::recipe_files(subject(kind, e), kTemplates);
     EXPECT_EQ(parse_json(content(files, "settings.json"), "settings")["name"], name);
@@ -85,7 +84,7 @@ TEST(Recipe, UserTextIsQuotedInEveryFile) {
   }
   experiment::Experiment e = shipped("tiny-serve.json");
   const auto files = [&] {
-    recipes::RecipeInput s = subject(Kind::vllm_gpu, e);
+    recipes::RecipeInput s = subject(Stack::vllm_gpu, e);
     s.model_path = "/a b/it's $(touch pwned)";
     return recipes::recipe_files(s, kTemplates);
   }();
@@ -94,7 +93,7 @@ TEST(Recipe, UserTextIsQuotedInEveryFile) {
 }
 
 TEST(Recipe, RefusesSoftwareAndOptionsWithoutARecipe) {
-  const auto refusal = [](Kind kind, const experiment::Experiment& e) -> Problem {
+  const auto refusal = [](Stack kind, const experiment::Experiment& e) -> Problem {
     try {
       subject(kind, e);
     } catch (const Error& error) {
@@ -102,23 +101,24 @@ TEST(Recipe, RefusesSoftwareAndOptionsWithoutARecipe) {
     }
     return {};
   };
-  const Problem sglang = refusal(Kind::vllm_gpu, shipped("tiny-serve.json", {"serve.stack=sglang"}));
+  const Problem sglang = refusal(Stack::vllm_gpu, shipped("tiny-serve.json", {"serve.stack=sglang"}));
   EXPECT_EQ(sglang.place, "serve.stack");
   EXPECT_EQ(sglang.expected, "vllm-tpu or vllm-gpu");
-  EXPECT_EQ(refusal(Kind::tunix, shipped("tiny-lora.json", {"train.stack=megatron"})).place, "train.stack");
-  EXPECT_EQ(refusal(Kind::tunix, shipped("tiny-lora.json", {"train.products=fp8"})).place, "train.products");
-  EXPECT_EQ(refusal(Kind::trl_fsdp, shipped("tiny-lora.json", {"train.offload=host"})).place, "train.offload");
-  EXPECT_EQ(refusal(Kind::vllm_tpu, shipped("tiny-serve.json", {"serve.weight_dtype=fp8"})).place,
+  EXPECT_EQ(refusal(Stack::tunix, shipped("tiny-lora.json", {"train.stack=megatron"})).place, "train.stack");
+  EXPECT_EQ(refusal(Stack::tunix, shipped("tiny-lora.json", {"train.products=fp8"})).place, "train.products");
+  EXPECT_EQ(refusal(Stack::trl_fsdp, shipped("tiny-lora.json", {"train.offload=host"})).place, "train.offload");
+  EXPECT_EQ(refusal(Stack::vllm_tpu, shipped("tiny-serve.json", {"serve.weight_dtype=fp8"})).place,
             "serve.weight_dtype");
   const auto files = recipes::recipe_files(
-      subject(Kind::vllm_gpu, shipped("tiny-serve.json", {"serve.weight_dtype=fp8"})), kTemplates);
+      subject(Stack::vllm_gpu, shipped("tiny-serve.json", {"serve.weight_dtype=fp8"})), kTemplates);
   EXPECT_THAT(content(files, "settings.sh"), HasSubstr("'--quantization' 'fp8'"));
 }
 
 TEST(Recipe, SendsAsManyRequestsAsTheSweepAtEachLength) {
   const auto files = recipes::recipe_files(
-      subject(Kind::vllm_gpu, shipped("tiny-serve.json", {"sweep.request_rates=[1]", "sweep.input_lens=[64,128]",
-                                                          "sweep.num_prompts=30", "sweep.num_prompts_at=[\"128:6\"]"})),
+      subject(Stack::vllm_gpu,
+              shipped("tiny-serve.json", {"sweep.request_rates=[1]", "sweep.input_lens=[64,128]",
+                                          "sweep.num_prompts=30", "sweep.num_prompts_at=[\"128:6\"]"})),
       kTemplates);
   const Scratch folder;
   for (const char* file : {"settings.sh", "bench.sh"})
@@ -131,20 +131,20 @@ TEST(Recipe, SendsAsManyRequestsAsTheSweepAtEachLength) {
 
 TEST(Recipe, SharesOutExpertsOverEp) {
   const auto files = recipes::recipe_files(
-      subject(Kind::vllm_gpu,
+      subject(Stack::vllm_gpu,
               shipped("paper-serve-2xh100.json", {"model.id=gemma4-26b-a4b", "mesh.tp=2", "mesh.ep=4"})),
       kTemplates);
   EXPECT_THAT(content(files, "settings.sh"),
               testing::AllOf(HasSubstr("'--tensor-parallel-size' '2'"),
                              HasSubstr("'--data-parallel-size' '4' '--enable-expert-parallel'")));
   EXPECT_THROW(  // no experts
-      recipes::recipe_files(subject(Kind::vllm_gpu, shipped("tiny-serve.json", {"mesh.tp=2", "mesh.ep=4"})),
+      recipes::recipe_files(subject(Stack::vllm_gpu, shipped("tiny-serve.json", {"mesh.tp=2", "mesh.ep=4"})),
                             kTemplates),
       Error);
 }
 
 TEST(Recipe, ServesOnSeveralHostsThroughRay) {
-  const auto files = recipes::recipe_files(subject(Kind::vllm_gpu, shipped("tiny-serve.json")), kTemplates);
+  const auto files = recipes::recipe_files(subject(Stack::vllm_gpu, shipped("tiny-serve.json")), kTemplates);
   const Scratch folder;
   for (const char* file : {"settings.sh", "image.sh", "serve.sh", "ray.sh", "requirements.txt"})
     write_file_atomically(folder.path() / file, content(files, file));
@@ -177,14 +177,15 @@ void write_from_memory(const fs::path& file, const data::Dataset& dataset, const
     row_starts.push_back(std::ssize(row_examples));
   }
   for (size_t i = dataset.train.size(); i < starts.size() - 1; ++i) held_out.push_back(static_cast<int>(i));
-  using formats::DType;
-  const auto tensor = [](const char* name, DType type, const auto& values) {
+  using formats::TensorDType;
+  const auto tensor = [](const char* name, TensorDType type, const auto& values) {
     return formats::TensorData{name, type, {std::ssize(values)}, std::as_bytes(std::span(values))};
   };
   formats::write_safetensors(
-      file, std::vector{tensor("ids", DType::i32, ids), tensor("row_examples", DType::i32, row_examples),
-                        tensor("loss", DType::u8, loss), tensor("held_out", DType::i32, held_out),
-                        tensor("row_starts", DType::i64, row_starts), tensor("example_starts", DType::i64, starts)});
+      file, std::vector{tensor("ids", TensorDType::i32, ids), tensor("row_examples", TensorDType::i32, row_examples),
+                        tensor("loss", TensorDType::u8, loss), tensor("held_out", TensorDType::i32, held_out),
+                        tensor("row_starts", TensorDType::i64, row_starts),
+                        tensor("example_starts", TensorDType::i64, starts)});
 }
 
 // The engine's own batches, from the file that the scripts read.
@@ -193,7 +194,7 @@ TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
     const experiment::Experiment e =
         shipped("tiny-lora.json", {"train.steps=40", "train.accumulation=2", "train.batch=8",
                                    std::string("data.packing=") + packing, "data.max_len=96"});
-    const recipes::RecipeInput s = subject(Kind::tunix, e);
+    const recipes::RecipeInput s = subject(Stack::tunix, e);
     ASSERT_TRUE(s.rows);
     const auto tokenizer = data::load_tokenizer(e.path("model.path"));
     const train::Settings settings = train::train_settings(e.config());
@@ -227,7 +228,7 @@ TEST(Recipe, RowsAreTheBatchesOfTheEngine) {
 
 TEST(Recipe, WritesTheFolderOnceAndKeepsOtherFiles) {
   const Scratch folder;
-  const recipes::RecipeInput s = subject(Kind::tunix, shipped("tiny-lora.json", {"train.steps=2"}));
+  const recipes::RecipeInput s = subject(Stack::tunix, shipped("tiny-lora.json", {"train.steps=2"}));
   const auto write = [&](recipes::Overwrite o) { return recipes::write_recipe(s, kTemplates, folder.path(), o); };
   const auto files = write(recipes::Overwrite::refuse);
   for (const char* name : {"README.md", "train.py", "settings.json", "requirements.txt", "data/rows.safetensors"})
@@ -253,18 +254,18 @@ TEST(Recipe, EveryGemmaOfTheCatalogueHasATunixRecipe) {
     e.set_value("model.id", id);
     // Tunix has no Gemma 2 27B, and its code no place for that model's attention scale.
     if (model::is_planning_only(model::catalogue_config(id)) || id == "gemma2-27b") {
-      EXPECT_THROW(recipes::recipe_files(subject(Kind::tunix, e), kTemplates), Error) << id;
+      EXPECT_THROW(recipes::recipe_files(subject(Stack::tunix, e), kTemplates), Error) << id;
       continue;
     }
     const Json settings =
-        parse_json(content(recipes::recipe_files(subject(Kind::tunix, e), kTemplates), "settings.json"), id);
+        parse_json(content(recipes::recipe_files(subject(Stack::tunix, e), kTemplates), "settings.json"), id);
     EXPECT_EQ(settings["model"]["tunix"]["config"]["num_embed"], model::catalogue_config(id).vocab);
     EXPECT_EQ(settings["model"]["tensors"].size(),
               model::TensorInventory(model::catalogue_config(id)).tensors().size());
     EXPECT_THAT(settings["model"]["hub"].get<std::string>(), testing::StartsWith("google/gemma-"));
   }
   const auto paper_with = [](const Sets& sets) {
-    return subject(Kind::tunix, shipped("paper-train-v5p-8.json", sets));
+    return subject(Stack::tunix, shipped("paper-train-v5p-8.json", sets));
   };
   EXPECT_THAT(paper_with({}).remarks, Contains(HasSubstr("COV-1")));  // the paper's own expression is kept, and said
   const Json paper =
@@ -281,7 +282,7 @@ std::vector<std::string> ids_of(const experiment::Experiment& e) {
 
 struct Trap {
   const char* rule;
-  Kind kind;
+  Stack kind;
   Sets sets;
 };
 class Traps : public testing::TestWithParam<Trap> {};
@@ -307,17 +308,17 @@ Sets on_gpu(const Sets& more) {
 INSTANTIATE_TEST_SUITE_P(
     Rules, Traps,
     testing::Values(
-        Trap{"VER-1", Kind::tunix, {"stack.versions=flax==0.12.4"}},
-        Trap{"VER-1", Kind::tunix, {"stack.versions=jax==0.7.2"}},
-        Trap{"VER-1", Kind::tunix, {"stack.versions=safetensors==0.8.0"}},
-        Trap{"LOAD-2", Kind::tunix, {"model.id=gemma3-4b"}}, Trap{"LOAD-3", Kind::tunix, {"model.id=gemma2-9b"}},
-        Trap{"EXP-1", Kind::tunix, {"export.merge=tunix"}},
+        Trap{"VER-1", Stack::tunix, {"stack.versions=flax==0.12.4"}},
+        Trap{"VER-1", Stack::tunix, {"stack.versions=jax==0.7.2"}},
+        Trap{"VER-1", Stack::tunix, {"stack.versions=safetensors==0.8.0"}},
+        Trap{"LOAD-2", Stack::tunix, {"model.id=gemma3-4b"}}, Trap{"LOAD-3", Stack::tunix, {"model.id=gemma2-9b"}},
+        Trap{"EXP-1", Stack::tunix, {"export.merge=tunix"}},
         Trap{"EXP-2",
-             Kind::tunix,
+             Stack::tunix,
              {"model.id=gemma3-1b", "export.merge=tunix", std::string("export.out=") + MW_RESOURCES}},
-        Trap{"EXP-3", Kind::tunix, {"export.merge=meshwright", "export.alpha=16"}},
-        Trap{"EXP-4", Kind::tunix, {"model.id=gemma3-1b", "export.merge=tunix", "stack.versions=google-tunix==0.1.7"}},
-        Trap{"PEFT-1", Kind::trl_fsdp, on_gpu({})}),
+        Trap{"EXP-3", Stack::tunix, {"export.merge=meshwright", "export.alpha=16"}},
+        Trap{"EXP-4", Stack::tunix, {"model.id=gemma3-1b", "export.merge=tunix", "stack.versions=google-tunix==0.1.7"}},
+        Trap{"PEFT-1", Stack::trl_fsdp, on_gpu({})}),
     [](const auto& i) { return std::string(i.param.rule).substr(0, 3) + std::to_string(i.index); });
 
 // LOAD-1: names that Tunix's loader does not find are found by the recipe's own map.
@@ -327,7 +328,7 @@ TEST(Recipe, FilesThatTunixDoesNotFindAreLoadedByName) {
   e.erase("data.path");
   e.set_value("train.stack", "tunix");
   EXPECT_THAT(ids_of(e), Contains("LOAD-1"));
-  const recipes::RecipeInput s = subject(Kind::tunix, e);
+  const recipes::RecipeInput s = subject(Stack::tunix, e);
   EXPECT_THAT(s.remarks, Not(Contains(HasSubstr("LOAD-1"))));
   const Json tensors =
       parse_json(content(recipes::recipe_files(s, kTemplates), "settings.json"), "")["model"]["tensors"];
@@ -338,8 +339,8 @@ TEST(Recipe, FilesThatTunixDoesNotFindAreLoadedByName) {
 // PEFT-2 and PEFT-3: vLLM gets merged weights. The 31B's global layers take V from K; its class has a language_model.
 TEST(Recipe, ServersGetMergedWeights) {
   const std::string adapter = (fs::path(MW_FIXTURES) / "gemma3_tiny" / "lora").string();  // of "model.layers."
-  const std::array<std::pair<Kind, const char*>, 2> servers{
-      {{Kind::vllm_gpu, "paper-serve-2xh100.json"}, {Kind::vllm_tpu, "paper-serve-v6e-8.json"}}};
+  const std::array<std::pair<Stack, const char*>, 2> servers{
+      {{Stack::vllm_gpu, "paper-serve-2xh100.json"}, {Stack::vllm_tpu, "paper-serve-v6e-8.json"}}};
   for (const auto& [kind, example] : servers) {
     const experiment::Experiment e =
         shipped(example, {"export.serve_as=adapter", "lora.targets=q_proj,k_proj", "lora.adapter=" + adapter});
@@ -354,40 +355,40 @@ TEST(Recipe, ServersGetMergedWeights) {
 
 // The mesh, and how it lies on the slices, is that of the plan: also without a mesh, and with placements.
 TEST(Recipe, HasTheMeshOfThePlanOnSeveralSlices) {
-  const auto settings = [](Kind kind, const char* document) {
+  const auto settings = [](Stack kind, const char* document) {
     const experiment::Experiment e = experiment::Experiment::from_json(parse_json(document, "test"));
     const Json found = parse_json(content(recipes::recipe_files(subject(kind, e), kTemplates), "settings.json"), "");
     return found["mesh"].dump() + found["slices"].dump();
   };
   const char* no_mesh = R"({"model": {"id": "gemma3-4b"}, "target": {"id": "2xv5p-8"}, "train": {"batch": 8}})";
-  EXPECT_EQ(settings(Kind::tunix, no_mesh), R"({"fsdp":2,"tp":4}{"fsdp":2,"tp":1})");
-  EXPECT_EQ(settings(Kind::torchax, no_mesh), R"({"fsdp":2,"tp":4}{"fsdp":2,"tp":1})");
+  EXPECT_EQ(settings(Stack::tunix, no_mesh), R"({"fsdp":2,"tp":4}{"fsdp":2,"tp":1})");
+  EXPECT_EQ(settings(Stack::torchax, no_mesh), R"({"fsdp":2,"tp":4}{"fsdp":2,"tp":1})");
   const char* placed = R"({"model": {"id": "gemma3-4b"}, "target": {"id": "2xv5p-8"}, "train": {"batch": 8},
     "mesh": {"fsdp": 4, "tp": 2}, "sharding": {"places": ["fsdp = 1, 2"]}})";
-  EXPECT_EQ(settings(Kind::torchax, placed), R"({"fsdp":4,"tp":2}{"fsdp":1,"tp":2})");
+  EXPECT_EQ(settings(Stack::torchax, placed), R"({"fsdp":4,"tp":2}{"fsdp":1,"tp":2})");
   const char* one_slice = R"({"model": {"id": "gemma3-4b"}, "target": {"id": "v5p-8"}, "train": {"batch": 8}})";
-  EXPECT_EQ(settings(Kind::tunix, one_slice), R"({"fsdp":1,"tp":4}{"fsdp":1,"tp":1})");
+  EXPECT_EQ(settings(Stack::tunix, one_slice), R"({"fsdp":1,"tp":4}{"fsdp":1,"tp":1})");
 }
 
 // An expression for Qwix's names is nothing to PEFT: the targets count there.
 TEST(Recipe, AnExpressionOfAnotherLibraryIsRegenerated) {
   const experiment::Experiment e =
       shipped("tiny-lora.json", {"lora.module_path=.*q_einsum|.*kv_einsum", "lora.targets=q_proj,k_proj"});
-  const auto lora = [&](Kind kind) {
+  const auto lora = [&](Stack kind) {
     return parse_json(content(recipes::recipe_files(subject(kind, e), kTemplates), "settings.json"), "")["lora"];
   };
-  EXPECT_EQ(lora(Kind::tunix)["module_path"], ".*q_einsum|.*kv_einsum");
-  EXPECT_EQ(lora(Kind::trl_fsdp)["module_path"], R"(.*\.(q_proj|k_proj))");
-  EXPECT_EQ(lora(Kind::trl_fsdp)["modules"].size(), 12u);
-  EXPECT_EQ(lora(Kind::tunix)["modules"].size(), 18u);  // kv_einsum has V, too
+  EXPECT_EQ(lora(Stack::tunix)["module_path"], ".*q_einsum|.*kv_einsum");
+  EXPECT_EQ(lora(Stack::trl_fsdp)["module_path"], R"(.*\.(q_proj|k_proj))");
+  EXPECT_EQ(lora(Stack::trl_fsdp)["modules"].size(), 12u);
+  EXPECT_EQ(lora(Stack::tunix)["modules"].size(), 18u);  // kv_einsum has V, too
 }
 
 TEST(Recipe, RejectsUnsupportedExperiments) {
-  EXPECT_THROW(recipes::parse_recipe_kind("maxtext"), Error);
-  EXPECT_THROW(subject(Kind::tunix, shipped("tiny-lora.json", {"train.method=full"})), Error);
-  EXPECT_THROW(subject(Kind::tunix, shipped("tiny-lora.json", {"train.dtype=int8"})), Error);
+  EXPECT_THROW(recipes::parse_recipe("maxtext"), Error);
+  EXPECT_THROW(subject(Stack::tunix, shipped("tiny-lora.json", {"train.method=full"})), Error);
+  EXPECT_THROW(subject(Stack::tunix, shipped("tiny-lora.json", {"train.dtype=int8"})), Error);
   EXPECT_THROW(
-      recipes::recipe_files(subject(Kind::tunix, shipped("tiny-lora.json", {"lora.module_path=nothing"})), kTemplates),
+      recipes::recipe_files(subject(Stack::tunix, shipped("tiny-lora.json", {"lora.module_path=nothing"})), kTemplates),
       Error);
 }
 

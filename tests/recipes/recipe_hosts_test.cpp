@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "core/base/files.h"
-#include "core/base/quote.h"
+#include "core/base/text.h"
 #include "tests/store/store_fixture.h"
 
 namespace mw::recipes {

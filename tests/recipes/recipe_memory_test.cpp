@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "core/base/event.h"
-#include "core/base/quote.h"
+#include "core/base/text.h"
 
 namespace mw::recipes {
 namespace {

@@ -106,7 +106,7 @@ struct Exported {
   Keys keys, read;
   std::map<std::string, std::string> unread;
 };
-Exported exported(recipes::Kind kind) {
+Exported exported(model::Stack kind) {
   const experiment::Experiment e = experiment::Experiment::load(fs::path(MW_RESOURCES) / "examples" / "tiny-lora.json");
   const fs::path templates = fs::path(MW_RESOURCES) / "recipes";
   Exported out;
@@ -122,7 +122,7 @@ Exported exported(recipes::Kind kind) {
   return out;
 }
 
-class RecipeSettings : public testing::TestWithParam<recipes::Kind> {};
+class RecipeSettings : public testing::TestWithParam<model::Stack> {};
 
 TEST_P(RecipeSettings, EveryKeyIsReadByAScriptOrListedAsNotRead) {
   const Exported e = exported(GetParam());
@@ -153,9 +153,9 @@ TEST_P(RecipeSettings, DropoutIsApplied) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RecipeSettings,
-                         testing::Values(recipes::Kind::tunix, recipes::Kind::torchax, recipes::Kind::trl_fsdp),
+                         testing::Values(model::Stack::tunix, model::Stack::torchax, model::Stack::trl_fsdp),
                          [](const auto& i) {
-                           std::string name(recipes::to_string(i.param));
+                           std::string name(model::to_string(i.param));
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

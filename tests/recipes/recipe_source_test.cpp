@@ -9,7 +9,7 @@
 #include <cstdio>
 
 #include "core/base/files.h"
-#include "core/base/quote.h"
+#include "core/base/text.h"
 #include "core/data/dataset/record.h"
 #include "core/data/dataset/row_reader.h"
 #include "core/data/tokenizer/chat_template.h"
@@ -23,7 +23,7 @@ namespace mw::jobs {
 namespace {
 
 namespace fs = std::filesystem;
-using recipes::Kind;
+using model::Stack;
 using testing::Contains;
 using testing::HasSubstr;
 
@@ -60,7 +60,7 @@ experiment::Experiment small_world(const std::vector<std::string>& sets) {
 
 // Every text that the reader of the recipe tokenises, with its ids.
 Json token_table(const experiment::Experiment& e) {
-  const experiment::ExperimentConfig config = e.config();
+  const experiment::BoundExperiment config = e.config();
   const auto tokenizer = data::load_tokenizer(config.model.path);
   Json table{{"bos", tokenizer->bos()}, {"eos", tokenizer->eos()}, {"pad", tokenizer->pad()}, {"ids", Json::object()}};
   const auto add = [&](const std::string& text) { table["ids"][text] = tokenizer->encode(text); };
@@ -72,7 +72,7 @@ Json token_table(const experiment::Experiment& e) {
   for (data::RawRow raw; reader.next(raw);) {
     const Json row = parse_json(raw.text, "row");
     const data::Record record = data::read_record(row, data::detect_format(row, settings.data), settings.data);
-    for (const data::Span& span : data::render_chat(chat, std::get<data::Conversation>(record).messages))
+    for (const data::ChatSpan& span : data::render_chat(chat, std::get<data::Conversation>(record).messages))
       add(span.text);
   }
   for (const data::Example& example : data::load_dataset(settings.data, *tokenizer).eval) {
@@ -111,7 +111,7 @@ TEST(RecipeSource, MakesTheRowsOfTheEngine) {
     SCOPED_TRACE(sets.front());
     if (sets.size() == 2 && !has_jinja()) continue;
     const experiment::Experiment local = small_world(sets);
-    const recipes::RecipeInput engine = recipe_input(Kind::torchax, local, test::context(), kSourceTemplates);
+    const recipes::RecipeInput engine = recipe_input(Stack::torchax, local, test::context(), kSourceTemplates);
     ASSERT_TRUE(engine.rows);
     experiment::Experiment remote = local;
     if (local.value("data.dedup").get<bool>()) {
@@ -122,7 +122,7 @@ TEST(RecipeSource, MakesTheRowsOfTheEngine) {
     }
     remote.erase("data.path");
     remote.set_value("data.source", "someone/small-world@main");
-    const recipes::RecipeInput s = recipe_input(Kind::torchax, remote, test::context(), kSourceTemplates);
+    const recipes::RecipeInput s = recipe_input(Stack::torchax, remote, test::context(), kSourceTemplates);
     EXPECT_FALSE(s.rows);
     EXPECT_THAT(s.remarks, Contains(HasSubstr("someone/small-world")));
     const test::Scratch scratch;
@@ -192,7 +192,7 @@ TEST(RecipeSource, FindsTheAnswersOfAFolderTemplateAsTheEngine) {
                                     options::ChatFormat::gemma3);
       Json spans = Json::array();
       try {
-        for (const data::Span& span : data::render_chat(chat, talk, given))
+        for (const data::ChatSpan& span : data::render_chat(chat, talk, given))
           spans.push_back({span.text, span.assistant});
         spans.push_back(data::render_prompt(chat, talk, given));
       } catch (const Error&) {
@@ -224,7 +224,7 @@ TEST(RecipeSource, RefusesAnIncompleteDownload) {
   experiment::Experiment e = small_world({});
   e.erase("data.path");
   e.set_value("data.source", "gsm8k");
-  const recipes::RecipeInput s = recipe_input(Kind::trl_fsdp, e, test::context(), kSourceTemplates);
+  const recipes::RecipeInput s = recipe_input(Stack::trl_fsdp, e, test::context(), kSourceTemplates);
   EXPECT_EQ(s.values["data"]["columns"], (Json{{"completion", "answer"}, {"prompt", "question"}}));
   EXPECT_EQ(s.values["data"]["source"]["license"], "mit");
   const test::Scratch scratch;

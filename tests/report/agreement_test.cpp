@@ -37,7 +37,7 @@ Experiment next(test::RandomExperiments& random) {
 }
 
 std::string text_of_figure(const ReportItem& item, const std::string& label) {
-  for (const Figure& figure : item.predicted)
+  for (const ReportFigure& figure : item.predicted)
     if (figure.label == label) return figure.text;
   return "no figure " + label;
 }
@@ -57,7 +57,7 @@ void expect_text_is_json(const ExperimentPlan& planned, const Json& json) {
     EXPECT_THAT(text, HasSubstr("the number of steps is not known"));
   else
     EXPECT_THAT(text, HasSubstr("run: " + std::to_string(run["steps"].get<std::int64_t>()) + " steps, " +
-                                number_text(run["hours"].get<double>(), 3) + " h"));
+                                to_text(Seconds(3600 * run["hours"].get<double>())) + " ("));
   if (run["usd"].is_null())
     EXPECT_THAT(text, testing::Not(HasSubstr(" at $")));
   else
@@ -87,13 +87,13 @@ void expect_report_is_json(const Experiment& e, const Json& json) {
 // The cells of a sizing are the plan's points. Returns how many of them were compared.
 int expect_cells_are_points(const Experiment& e, const ExperimentPlan& planned) {
   const plan::PredictedSizes sizes = plan::predicted_sizes(e, context());
-  std::vector<serve::SizePoint> cells;
-  plan::predict_sizes(sizes, [&](const serve::SizePoint& cell) {
+  std::vector<serve::MeasuredSize> cells;
+  plan::predict_sizes(sizes, [&](const serve::MeasuredSize& cell) {
     if (cell.adapters == e.config().size.adapters) cells.push_back(cell);
   });
   int compared = 0;
   for (const plan::SizePoint& point : planned.points)
-    for (const serve::SizePoint& cell : cells) {
+    for (const serve::MeasuredSize& cell : cells) {
       if (cell.workload != point.size.workload || cell.batch != point.size.batch) continue;
       ++compared;
       EXPECT_EQ(cell.predicted.total(), point.plan.memory.at_peak.total());

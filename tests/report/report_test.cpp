@@ -8,7 +8,7 @@
 
 #include "core/base/files.h"
 #include "core/report/html.h"
-#include "core/report/svg_chart.h"
+#include "core/report/report_charts.h"
 #include "tests/base/scratch.h"
 #include "tests/shipped.h"
 
@@ -138,7 +138,7 @@ TEST(Report, MarksPredictedFiguresOfAnExperimentAndResultsOfAFile) {
 TEST(SvgChart, BreaksLinesAtGapsAndDrawsNothingWithoutPoints) {
   SvgChart chart{.title = "a<b", .x_title = "x", .y_title = "y", .lines = {}};
   EXPECT_EQ(svg_chart(chart), "");
-  chart.lines.push_back({"line", {{0, 1}, {1, 2}, {2, NAN}, {3, 4}}, formats::Provenance::predicted});
+  chart.lines.push_back({"line", {{0, 1}, {1, 2}, {2, NAN}, {3, 4}}, formats::ResultProvenance::predicted});
   const std::string svg = svg_chart(chart);
   EXPECT_THAT(svg, HasSubstr("a&lt;b"));
   size_t parts = 0;

@@ -119,6 +119,15 @@ class CheckRepository(unittest.TestCase):
         self.write({f"docs/{absent}": "Facts.\n"})
         self.expect_pass()
 
+    def test_rejects_a_type_that_another_header_names(self):
+        self.write({"core/a/one.h": "struct Point {\n  struct Part {};\n};\nclass Later;\n",
+                    "core/b/two.h": "class Other : public Base<int> {\n  struct Part {};\n};\nclass Later;\n"})
+        self.expect_pass()
+        for again in ("struct Point {\n};\n", "enum class Point { x };\n", "using Point = int;\n", "using a::Point;\n",
+                      "template <class T>\nclass Point final : public T {\n};\n"):
+            self.write({"core/b/two.h": again})
+            self.expect_failure("unique: core/b/two.h: declares Point, as core/a/one.h does")
+
     def test_rejects_retired_names_of_types_functions_and_files(self):
         self.write({"core/a/one.h": "class Fabric {\n};\nusing Flow = int;\nvoid few_rows(int);\n",
                     "core/b/kv_blocks.h": ""})

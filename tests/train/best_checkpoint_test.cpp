@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/train/best_checkpoint.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +12,8 @@ namespace mw::train {
 namespace {
 
 // Returns the steps that were the best when they were added, 10, 20, ...
-std::vector<long> best_steps(KeepBest keep_best, const std::vector<double>& values, EvaluationHistory& history) {
+std::vector<long> best_steps(options::KeepBest keep_best, const std::vector<double>& values,
+                             EvaluationHistory& history) {
   std::vector<long> best;
   long step = 0;
   for (const double value : values)
@@ -24,13 +24,13 @@ std::vector<long> best_steps(KeepBest keep_best, const std::vector<double>& valu
 TEST(BestCheckpoint, IsTheFirstOfTheLowestLossesOrOfTheMostRightAnswers) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   EvaluationHistory by_loss, by_answers;
-  EXPECT_EQ(best_steps(KeepBest::eval_loss, {kNan, 3, 2, 2, kNan, 4}, by_loss), (std::vector<long>{20, 30}));
+  EXPECT_EQ(best_steps(options::KeepBest::eval_loss, {kNan, 3, 2, 2, kNan, 4}, by_loss), (std::vector<long>{20, 30}));
   EXPECT_EQ(by_loss.best_value, 2);
   EXPECT_EQ(by_loss.since_best, 3);
-  EXPECT_EQ(best_steps(KeepBest::answers, {0, 0.5, 0.5, 0.25}, by_answers), (std::vector<long>{10, 20}));
+  EXPECT_EQ(best_steps(options::KeepBest::answers, {0, 0.5, 0.5, 0.25}, by_answers), (std::vector<long>{10, 20}));
   EXPECT_EQ(by_answers.since_best, 2);
   EvaluationHistory without;  // patience alone compares the loss
-  EXPECT_EQ(best_steps(KeepBest::none, {2, 3, 1}, without), (std::vector<long>{10, 30}));
+  EXPECT_EQ(best_steps(options::KeepBest::none, {2, 3, 1}, without), (std::vector<long>{10, 30}));
 }
 
 TEST(BestCheckpoint, KeepsTheHistoryToTheBit) {

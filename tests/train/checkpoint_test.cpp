@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/engine/distributed/cluster.h"
+#include "core/formats/huggingface/hf_weights.h"
 #include "core/train/trainable.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
@@ -33,7 +35,7 @@ TEST_P(FullCheckpoint, IsModelFolderWithSameLogits) {
 
   const auto saved = checkpoint_path(folder.path(), 1);
   EXPECT_EQ(std::filesystem::file_size(saved / "model.safetensors"),
-            static_cast<std::uintmax_t>(trainable_weights(cluster.inventory(), formats::DType::f32).file.value));
+            static_cast<std::uintmax_t>(trainable_weights(cluster.inventory(), formats::TensorDType::f32).file.value));
   engine::Device device(Bytes(0), 1);
   engine::Network again(formats::read_config(saved), device, model::WeightType::f32);
   const formats::HfWeights weights(saved, again.inventory());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Mistakes that a merged folder can have, each of which the check of its weights must find.
-#include "core/train/merge_check.h"
+#include "core/train/merge.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,14 +8,14 @@
 #include "core/base/files.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/orbax/tunix_adapter.h"
-#include "core/formats/safetensors/floats.h"
-#include "core/train/merge.h"
+#include "core/formats/safetensors/safetensors.h"
 #include "tests/formats/test_files.h"
+#include "tests/train/merge_folder.h"
 
 namespace mw::train {
 namespace {
 namespace fs = std::filesystem;
-using formats::DType;
+using formats::TensorDType;
 using testing::HasSubstr;
 
 constexpr const char* kAdapted = "layers.1.self_attn.q_proj.weight";
@@ -49,22 +49,22 @@ void write_tensors(const fs::path& path, Tensors& tensors) {
 
 void to_bf16(Tensors& tensors) {
   for (size_t i = 0; i < tensors.list.size(); ++i) {
-    if (tensors.list[i].dtype != DType::f32) continue;
+    if (tensors.list[i].dtype != TensorDType::f32) continue;
     const auto* values = reinterpret_cast<const float*>(tensors.bytes[i].data());
     std::vector<std::byte> narrow(tensors.bytes[i].size() / 2);
     for (size_t v = 0; v < narrow.size() / 2; ++v)
       reinterpret_cast<std::uint16_t*>(narrow.data())[v] = formats::to_bf16(values[v]);
     tensors.bytes[i] = std::move(narrow);
-    tensors.list[i].dtype = DType::bf16;
+    tensors.list[i].dtype = TensorDType::bf16;
   }
 }
 
-class MergedWeights : public testing::TestWithParam<DType> {
+class MergedWeights : public testing::TestWithParam<TensorDType> {
  protected:
   MergedWeights() {
     const fs::path fixture = fs::path(MW_FIXTURES) / "gemma3_tiny";
     fs::copy(fixture, base_);
-    if (GetParam() == DType::bf16) {
+    if (GetParam() == TensorDType::bf16) {
       Tensors tensors = read_tensors(base_ / "model.safetensors");
       to_bf16(tensors);
       write_tensors(base_ / "model.safetensors", tensors);
@@ -87,7 +87,7 @@ class MergedWeights : public testing::TestWithParam<DType> {
 
   formats::Scratch folder_;
   const fs::path base_ = folder_ / "base", merged_ = folder_ / "merged";
-  formats::Adapter adapter_;
+  formats::PeftAdapter adapter_;
 };
 
 TEST_P(MergedWeights, PassWithFigures) {
@@ -97,8 +97,8 @@ TEST_P(MergedWeights, PassWithFigures) {
   EXPECT_GT(good.tensors, good.adapted);
   EXPECT_GT(good.effect_rms, 0);
   // bf16 keeps 8 bits of a weight, f32 24.
-  EXPECT_GE(good.rounding_rms / good.effect_rms, GetParam() == DType::bf16 ? 1e-4 : 0);
-  EXPECT_LT(good.rounding_rms / good.effect_rms, GetParam() == DType::bf16 ? 1 : 1e-5);
+  EXPECT_GE(good.rounding_rms / good.effect_rms, GetParam() == TensorDType::bf16 ? 1e-4 : 0);
+  EXPECT_LT(good.rounding_rms / good.effect_rms, GetParam() == TensorDType::bf16 ? 1 : 1e-5);
   EXPECT_THAT(check_text(good), HasSubstr("check of all weights passed"));
   EXPECT_EQ(to_json(good)["verdict"], "passed");
 }
@@ -106,7 +106,8 @@ TEST_P(MergedWeights, PassWithFigures) {
 TEST_P(MergedWeights, OneBitOfAnAdaptedWeightIsFound) {
   const std::string reason = reason_after([](Tensors& t) {
     auto& bytes = t.bytes[t.index_of(kAdapted)];
-    bytes[bytes.size() - (GetParam() == DType::bf16 ? 2 : 4) + (GetParam() == DType::bf16 ? 0 : 1)] ^= std::byte{2};
+    bytes[bytes.size() - (GetParam() == TensorDType::bf16 ? 2 : 4) + (GetParam() == TensorDType::bf16 ? 0 : 1)] ^=
+        std::byte{2};
   });
   EXPECT_THAT(reason, HasSubstr(kAdapted));
   EXPECT_THAT(reason, HasSubstr("expected"));
@@ -174,7 +175,7 @@ TEST(MergeChecked, FilesOfManyPiecesAreTheSameWithAnyNumberOfThreads) {
         for (size_t i = 0; i < out.size(); ++i)
           out[i] = static_cast<float>((i * 2654435761U + tensor * 40503U) % 8191U) / 8191.0F - 0.5F;
       },
-      DType::bf16);
+      TensorDType::bf16);
   Tensors all = read_tensors(base / "model.safetensors");
   Tensors second;
   while (all.list.size() > 12) {
@@ -188,7 +189,7 @@ TEST(MergeChecked, FilesOfManyPiecesAreTheSameWithAnyNumberOfThreads) {
   write_tensors(base / "second.safetensors", second);
   fs::remove(base / "model.safetensors");
   write_file_atomically(base / "model.safetensors.index.json", index.dump());
-  const formats::Adapter adapter =
+  const formats::PeftAdapter adapter =
       formats::read_tunix_adapter(fs::path(MW_FIXTURES) / "orbax/tunix_gemma3_tiny", inventory, 6.0F).adapter;
 
   MergeCheck first_check;
@@ -217,8 +218,8 @@ TEST(MergeChecked, FilesOfManyPiecesAreTheSameWithAnyNumberOfThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, MergedWeights, testing::Values(DType::f32, DType::bf16),
-                         [](const auto& type) { return type.param == DType::f32 ? "f32" : "bf16"; });
+INSTANTIATE_TEST_SUITE_P(Types, MergedWeights, testing::Values(TensorDType::f32, TensorDType::bf16),
+                         [](const auto& type) { return type.param == TensorDType::f32 ? "f32" : "bf16"; });
 
 }  // namespace
 }  // namespace mw::train

@@ -10,6 +10,7 @@
 #include "core/formats/orbax/tunix_adapter.h"
 #include "core/train/parity.h"
 #include "tests/formats/test_files.h"
+#include "tests/train/merge_folder.h"
 
 namespace mw::train {
 namespace {
@@ -23,7 +24,7 @@ class TunixLora : public testing::TestWithParam<const char*> {
   fs::path base() const { return kFixtures / GetParam(); }
   fs::path checkpoint() const { return kFixtures / "orbax" / (std::string("tunix_") + GetParam()); }
   model::TensorInventory inventory() const { return model::TensorInventory(formats::read_config(base())); }
-  formats::Adapter adapter() const { return formats::read_tunix_adapter(checkpoint(), inventory(), 6.0f).adapter; }
+  formats::PeftAdapter adapter() const { return formats::read_tunix_adapter(checkpoint(), inventory(), 6.0f).adapter; }
   formats::Scratch folder_;
 };
 
@@ -32,7 +33,7 @@ TEST_P(TunixLora, ProductsEqualTunixEinsum) {
   const formats::OrbaxFolder opened = formats::open_orbax(checkpoint());
   const formats::OrbaxTree tree(opened.steps.back().items.front().folder);
   const auto inventory_ = inventory();
-  const formats::Adapter read = adapter();
+  const formats::PeftAdapter read = adapter();
   EXPECT_EQ(read.modules.size(), inventory_.lora_targets().size());
   for (const formats::AdapterModule& m : read.modules) {
     const model::Tensor& w = *inventory_.find(m.target.role, m.target.layer);
@@ -57,8 +58,8 @@ TEST_P(TunixLora, ProductsEqualTunixEinsum) {
 }
 
 TEST_P(TunixLora, MergedModelEqualsBaseWithAdapter) {
-  const formats::Adapter lora = adapter();
-  const MergeResult merged = merge(base(), lora, folder_ / "merged", 2);
+  const formats::PeftAdapter lora = adapter();
+  const MergedFiles merged = merge(base(), lora, folder_ / "merged", 2);
   EXPECT_EQ(merged.merged, static_cast<long>(lora.modules.size()));
   const Parity parity = check_parity(base(), lora, folder_ / "merged", {});
   EXPECT_EQ(parity.verdict, Parity::Verdict::passed) << parity.reason;
@@ -75,7 +76,7 @@ const FormParity& form_of(const Parity& parity, ParityForm form) {
 }
 
 TEST_P(TunixLora, ParityNamesPositionsAndLayers) {
-  formats::Adapter lora = adapter();
+  formats::PeftAdapter lora = adapter();
   merge(base(), lora, folder_ / "merged", 2);
   const Parity good = check_parity(base(), lora, folder_ / "merged", {}, {}, {.prompts = {{"own", {2, 5, 7}}}});
   ASSERT_EQ(good.prompts.size(), 3u);
@@ -108,10 +109,10 @@ TEST_P(TunixLora, ParityNamesPositionsAndLayers) {
 }
 
 TEST_P(TunixLora, ConvertsToSamePeftAdapter) {
-  const formats::Adapter lora = adapter();
+  const formats::PeftAdapter lora = adapter();
   fs::create_directories(folder_ / "peft");
   formats::write_peft(folder_ / "peft", lora, inventory());
-  const formats::Adapter back = formats::read_peft(folder_ / "peft", inventory());
+  const formats::PeftAdapter back = formats::read_peft(folder_ / "peft", inventory());
   ASSERT_EQ(back.modules.size(), lora.modules.size());
   for (size_t i = 0; i < lora.modules.size(); ++i) {
     EXPECT_EQ(back.modules[i].target.module, lora.modules[i].target.module);
@@ -151,7 +152,7 @@ TEST(TunixAdapter, MatchesAdapterOfRealRun) {
   const fs::path run = kFixtures / "orbax" / "tunix_run";
   const model::TensorInventory inventory(formats::read_config(kFixtures / "gemma4_tiny"));
   const formats::TunixAdapter read = formats::read_tunix_adapter(run, inventory, std::nullopt);
-  const formats::Adapter own = formats::read_peft(run / "adapter", inventory);
+  const formats::PeftAdapter own = formats::read_peft(run / "adapter", inventory);
   EXPECT_EQ(read.step, 2);
   EXPECT_EQ(read.adapter.alpha, 6.0f);
   EXPECT_EQ(read.adapter.rank, 2);
@@ -216,8 +217,8 @@ TEST(Merge, RoundsOnceToBf16) {
   const formats::HfWeights weights(base, inventory);
   formats::write_hf_weights(
       narrow, config, inventory, [&](size_t i, std::span<float> out) { weights.read_f32(i, 0, out); },
-      formats::DType::bf16);
-  const formats::Adapter lora =
+      formats::TensorDType::bf16);
+  const formats::PeftAdapter lora =
       formats::read_tunix_adapter(kFixtures / "orbax" / "tunix_gemma3_tiny", inventory, 6.0f).adapter;
   merge(narrow, lora, folder / "merged", 1);
   const Parity parity = check_parity(narrow, lora, folder / "merged", {});

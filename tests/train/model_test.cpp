@@ -11,6 +11,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/rng.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "tests/formats/test_files.h"
 #include "tests/train/random_model.h"
@@ -36,7 +37,7 @@ TEST(LoadModel, RejectsRowsLongerThanContext) {
   const Problem p = problem_of([] {
     load_model({.path = kModels / "gemma3_tiny",
                 .tokenizer = {},
-                .init = Init::random,
+                .init = options::Init::random,
                 .weights = model::WeightType::f32,
                 .capacity = {},
                 .threads = 1,
@@ -83,7 +84,7 @@ class Answers : public testing::TestWithParam<std::string> {
   LoadedModel load(const mesh::Mesh& mesh, Bytes capacity = {}) const {
     return load_model({.path = folder_.path(),
                        .tokenizer = fs::path(MW_RESOURCES) / "base-model",
-                       .init = Init::random,
+                       .init = options::Init::random,
                        .use = engine::NetworkUse::inference,
                        .capacity = capacity,
                        .threads = 1,
@@ -92,14 +93,14 @@ class Answers : public testing::TestWithParam<std::string> {
                        .rules = mesh::engine_rules({})});
   }
   // All projections, with large B, so that the answers differ from those of the base model.
-  formats::Adapter adapter() const {
+  formats::PeftAdapter adapter() const {
     const options::Lora options{
         .rank = 4,
         .alpha = 8,
         .targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}};
     LoadedModel model = load({});
     model.cluster->add_lora(options, 1);
-    formats::Adapter adapter = adapter_of(*model.cluster, options, "random");
+    formats::PeftAdapter adapter = adapter_of(*model.cluster, options, "random");
     std::uint64_t stream = 0;
     for (formats::AdapterModule& module : adapter.modules) {
       const Rng rng{5, stream++};
@@ -121,7 +122,7 @@ class Answers : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Families, Answers, testing::ValuesIn(engine::test::families()), engine::test::family_name);
 
 TEST_P(Answers, AreEqualOnEveryMeshWithAndWithoutAdapter) {
-  const formats::Adapter tuned = adapter();
+  const formats::PeftAdapter tuned = adapter();
   LoadedModel one = load({});
   const auto base = ask(one);
   attach_adapter(tuned, 1, *one.cluster);

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "tests/engine/cluster_faults.h"
 #include "tests/engine/families.h"
@@ -32,7 +33,7 @@ Settings settings(const mesh::Mesh& mesh, const fs::path& model = kBase) {
   Settings s;
   s.model = {.path = model,
              .tokenizer = kBase,
-             .init = model == kBase ? Init::load : Init::random,
+             .init = model == kBase ? options::Init::load : options::Init::random,
              .capacity = Bytes(1 << 30),
              .threads = 1};
   s.model.mesh = mesh;
@@ -50,7 +51,7 @@ Settings settings(const mesh::Mesh& mesh, const fs::path& model = kBase) {
 // The largest difference / bound of losses and gradients, and its name. Updates are excluded, because the first step of
 // AdamW has the size of the learning rate even for gradients that are only rounding errors, so that it reaches its
 // bound.
-std::pair<double, std::string> closest(const MeshProof& proof) {
+std::pair<double, std::string> closest(const MeshComparison& proof) {
   std::pair<double, std::string> nearest{0, ""};
   for (const TensorComparison& t : proof.tensors)
     if (!t.part.ends_with("moment") && t.part != "value" && t.bound > 0 && t.difference / t.bound > nearest.first)
@@ -58,7 +59,7 @@ std::pair<double, std::string> closest(const MeshProof& proof) {
   return nearest;
 }
 
-std::string broken(const MeshProof& proof) {
+std::string broken(const MeshComparison& proof) {
   if (const TensorComparison* t = proof.first_broken_tensor())
     return t->part + " " + t->tensor + " step " + std::to_string(t->step) + ": " + std::to_string(t->difference) +
            " > " + std::to_string(t->bound);
@@ -70,7 +71,7 @@ std::string broken(const MeshProof& proof) {
 }
 
 void expect_holds(const ProofRequest& request) {
-  const MeshProof proof = prove(request);
+  const MeshComparison proof = prove(request);
   EXPECT_TRUE(proof.holds()) << broken(proof);
   EXPECT_GT(proof.counted(), Bytes(0));
   const auto [share, which] = closest(proof);
@@ -130,7 +131,7 @@ TEST(Proof, HoldsForBf16Weights) {
 
 TEST(Proof, IsReproducible) {
   const ProofRequest request{.settings = settings(two(2, 2))};
-  const MeshProof a = prove(request), b = prove(request);
+  const MeshComparison a = prove(request), b = prove(request);
   ASSERT_EQ(a.tensors.size(), b.tensors.size());
   for (size_t i = 0; i < a.tensors.size(); ++i) {
     EXPECT_EQ(a.tensors[i].difference, b.tensors[i].difference) << a.tensors[i].tensor;
@@ -139,7 +140,7 @@ TEST(Proof, IsReproducible) {
 }
 
 // Runs `fault` before the first step.
-MeshProof with_fault(const mesh::Mesh& mesh, const std::function<void(engine::Cluster&)>& fault) {
+MeshComparison with_fault(const mesh::Mesh& mesh, const std::function<void(engine::Cluster&)>& fault) {
   ProofRequest request{.settings = settings(mesh)};
   request.settings.batch = 8;
   request.on_mesh = fault;
@@ -148,7 +149,7 @@ MeshProof with_fault(const mesh::Mesh& mesh, const std::function<void(engine::Cl
 
 TEST(Proof, DetectsFactorUpdatedOnOneDeviceOnly) {
   std::shared_ptr<ClusterFaults::Copies> copies;
-  const MeshProof proof = with_fault(two(2, 4), [&](engine::Cluster& cluster) {
+  const MeshComparison proof = with_fault(two(2, 4), [&](engine::Cluster& cluster) {
     copies = ClusterFaults::update_on_one_device(cluster, "layers.3.q_proj.lora_a", settings({}).adamw);
   });
   const TensorComparison* first = proof.first_broken_tensor();
@@ -165,7 +166,7 @@ TEST(Proof, DetectsMomentsOfOtherShard) {
   request.progress = [&](const std::string& phase, long done, long) {
     if (phase == "proving" && done == 1) ClusterFaults::exchange_moments(*mesh, "layers.2.up_proj.lora_b");
   };
-  const MeshProof proof = prove(request);
+  const MeshComparison proof = prove(request);
   const TensorComparison* first = proof.first_broken_tensor();
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->tensor, "layers.2.up_proj.lora_b");
@@ -176,7 +177,7 @@ TEST(Proof, DetectsMomentsOfOtherShard) {
 TEST(Proof, DetectsGradientThatWasNotReduced) {
   for (const auto& [mesh, tensor] :
        {std::pair(two(2, 1), "layers.4.down_proj.lora_b"), std::pair(two(2, 4), "layers.0.q_proj.lora_b")}) {
-    const MeshProof proof =
+    const MeshComparison proof =
         with_fault(mesh, [&, of = tensor](engine::Cluster& cluster) { ClusterFaults::leave_sum_out(cluster, of); });
     const TensorComparison* first = proof.first_broken_tensor();
     ASSERT_NE(first, nullptr) << tensor;
@@ -195,7 +196,7 @@ TEST(Proof, DetectsMagnitudesWhoseGradientWasNotReduced) {
   ProofRequest request{.settings = settings(two(2, 2))};
   request.settings.lora.dora = true;
   request.on_mesh = [](engine::Cluster& cluster) { ClusterFaults::leave_sum_out(cluster, "layers.1.o_proj.lora_m"); };
-  const MeshProof proof = prove(request);
+  const MeshComparison proof = prove(request);
   const TensorComparison* first = proof.first_broken_tensor();
   ASSERT_NE(first, nullptr);
   EXPECT_EQ(first->tensor, "layers.1.o_proj.lora_m");
@@ -205,7 +206,7 @@ TEST(Proof, DetectsMagnitudesWhoseGradientWasNotReduced) {
 
 // The mistake does not affect computed values.
 TEST(Proof, DetectsWeightGatheredTwice) {
-  const MeshProof proof = with_fault(
+  const MeshComparison proof = with_fault(
       two(2, 2), [&](engine::Cluster& cluster) { ClusterFaults::read_weight_twice(cluster, "layers.2.down_proj", 2); });
   EXPECT_EQ(proof.first_broken_tensor(), nullptr);
   const TrafficComparison* first = proof.first_broken_traffic();

@@ -8,10 +8,12 @@
 #include <cmath>
 
 #include "core/base/rng.h"
+#include "core/engine/distributed/cluster.h"
 #include "core/model/catalogue.h"
-#include "core/train/merge_check.h"
+#include "core/train/merge.h"
 #include "core/train/model.h"
 #include "tests/formats/test_files.h"
+#include "tests/train/merge_folder.h"
 #include "tests/train/random_model.h"
 
 namespace mw::train {
@@ -39,7 +41,7 @@ class SlicedModelTest : public testing::TestWithParam<const char*> {
   void SetUp() override {
     settings_.path = test::random_model(GetParam(), folder_ / "base");
     settings_.weights = model::WeightType::f32;
-    settings_.init = Init::random;
+    settings_.init = options::Init::random;
     settings_.seed = 3;
     config_ = formats::read_config(settings_.path);
     LoadedModel random = load_weights(settings_, config_);
@@ -53,7 +55,7 @@ class SlicedModelTest : public testing::TestWithParam<const char*> {
           if (network.inventory().tensors()[i].layer >= 0)  // norms differ from layer to layer
             for (float& value : out) value += 0.05f * (static_cast<float>(rng.next_uniform()) - 0.5f);
         },
-        formats::DType::f32);
+        formats::TensorDType::f32);
     adapter_ = {.rank = 4, .alpha = 8, .targets = {"q_proj", "o_proj", "gate_proj"}};
     adapter_.rank_pattern = {{"layers.1.self_attn.q_proj", 2}};
     adapter_.alpha_pattern = {{"layers.2.self_attn.o_proj", 20.0f}};
@@ -66,8 +68,8 @@ class SlicedModelTest : public testing::TestWithParam<const char*> {
       adapter_.modules.push_back(std::move(m));
     }
   }
-  std::vector<float> whole(const formats::Adapter* adapter) {
-    settings_.init = Init::load;
+  std::vector<float> whole(const formats::PeftAdapter* adapter) {
+    settings_.init = options::Init::load;
     settings_.use = engine::NetworkUse::inference;
     LoadedModel model = load_weights(settings_, config_);
     if (adapter) attach_adapter(*adapter, 0, *model.cluster);
@@ -80,7 +82,7 @@ class SlicedModelTest : public testing::TestWithParam<const char*> {
   formats::Scratch folder_;
   ModelSettings settings_;
   model::Config config_;
-  formats::Adapter adapter_;
+  formats::PeftAdapter adapter_;
 };
 
 double farthest(const std::vector<float>& a, const std::vector<float>& b) {
@@ -114,13 +116,13 @@ TEST_P(SlicedModelTest, MergedWeightsEqualDoraBesideThem) {
       SlicedModel(settings_.path, &adapter_, 2).logits(t.batch(), std::array{AdapterUse::beside, AdapterUse::folded});
   EXPECT_LT(farthest(both[0], tuned), 2e-5);
   EXPECT_LT(farthest(both[1], tuned), 2e-4);
-  const MergeResult merged = merge(settings_.path, adapter_, folder_ / "merged", 2);
+  const MergedFiles merged = merge(settings_.path, adapter_, folder_ / "merged", 2);
   EXPECT_EQ(merged.merged, static_cast<long>(adapter_.modules.size()));
   EXPECT_LT(farthest(SlicedModel(folder_ / "merged", nullptr, 2).logits(t.batch()), tuned), 2e-4);
   const MergeCheck check = check_weights(settings_.path, adapter_, folder_ / "merged", 2);
   EXPECT_EQ(check.verdict, ParityVerdict::passed) << check.reason;
   EXPECT_GT(check.effect_rms, 1e-3);
-  formats::Adapter other = adapter_;
+  formats::PeftAdapter other = adapter_;
   other.modules.back().m.back() *= 1.01f;
   EXPECT_EQ(check_weights(settings_.path, other, folder_ / "merged", 2).verdict, ParityVerdict::failed);
 }

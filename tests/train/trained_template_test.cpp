@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/train/trained_template.h"
+#include "core/train/checkpoint.h"
 
 #include <gmock/gmock.h>
 

@@ -2,11 +2,13 @@
 // Writes checkpoints and merged models with every file system fault at every change on disk.
 #include <gtest/gtest.h>
 
+#include "core/engine/distributed/cluster.h"
 #include "core/formats/orbax/tunix_adapter.h"
 #include "core/train/checkpoint.h"
 #include "core/train/merge.h"
 #include "tests/base/file_faults.h"
 #include "tests/engine/tiny_model.h"
+#include "tests/train/merge_folder.h"
 
 namespace mw::train {
 namespace {

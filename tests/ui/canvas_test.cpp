@@ -10,9 +10,8 @@
 #include "core/model/catalogue.h"
 #include "tests/mesh/targets.h"
 #include "tests/ui/support.h"
-#include "ui/pages/design/axis_chip.h"
+#include "ui/pages/design/axis_edit.h"
 #include "ui/pages/design/mesh_canvas.h"
-#include "ui/theme/axis_color.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -375,4 +374,3 @@ class CanvasTest : public QObject {
 
 QTEST_MAIN(mw::ui::CanvasTest)
 #include "canvas_test.moc"
-#include "core/model/catalogue.h"

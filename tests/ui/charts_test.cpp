@@ -13,11 +13,10 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/views/pareto.h"
+#include "core/views/series.h"
 #include "tests/ui/color_vision.h"
 #include "tests/ui/support.h"
 #include "ui/charts/chart.h"
-#include "ui/charts/chart_export.h"
 #include "ui/charts/chart_paint.h"
 #include "ui/charts/chart_table.h"
 #include "ui/charts/chart_types.h"
@@ -54,7 +53,7 @@ class ChartsTest : public QObject {
   ChartLink link_;
   std::unique_ptr<Chart> chart_;
 
-  void show(std::vector<ChartLine> lines, Span data) {
+  void show(std::vector<ChartLine> lines, AxisRange data) {
     link_.reset();
     link_.set_data(data);
     chart_->set_lines(std::move(lines));
@@ -64,7 +63,7 @@ class ChartsTest : public QObject {
   void init() {
     warnings_.start();
     apply(make_theme(Shade::light), *qApp);
-    link_.set_x(u"step"_s, Quantity::count);
+    link_.set_x(u"step"_s, AxisQuantity::count);
     chart_ = std::make_unique<Chart>(ChartOptions{.title = u"Loss"_s, .empty = u"nothing yet"_s, .jump_to_now = true},
                                      link_);
     chart_->resize(600, 300);
@@ -143,7 +142,7 @@ class ChartsTest : public QObject {
     QCOMPARE(stack.overall(), (std::vector<double>{3, 8}));
     QCOMPARE(stack.highest(0, 30), 4.0);
     QCOMPARE(stack.highest(0, 12), 3.0);
-    const Stack seen = stack.sample(12, 100, 50);
+    const StackSamples seen = stack.sample(12, 100, 50);
     QCOMPARE(seen.x, (std::vector<double>{10, 20}));
     QCOMPARE(seen.values[1], (std::vector<double>{1, 4}));
     QVERIFY(!histogram_stack({}).sample);
@@ -171,31 +170,32 @@ class ChartsTest : public QObject {
 
   void values_that_differ_by_their_rounding_are_one_line() {
     const double v = 2.5;  // a loss that stays, smoothed
-    const Span rounding{v - 4e-16, v + 4e-16};
+    const AxisRange rounding{v - 4e-16, v + 4e-16};
     QVERIFY(rounding.size() > 0);
-    const Span seen = padded(rounding, Scale::linear);
+    const AxisRange seen = padded(rounding, Scale::linear);
     QVERIFY(seen.low < 2.4 && seen.high > 2.6);
     for (const Scale scale : {Scale::linear, Scale::logarithmic}) {
-      QVERIFY(ticks(rounding, 5, Quantity::plain, scale).size() < 20);  // and it ends
-      QVERIFY(ticks(padded(rounding, scale), 5, Quantity::plain, scale).size() >= 2);
+      QVERIFY(ticks(rounding, 5, AxisQuantity::plain, scale).size() < 20);  // and it ends
+      QVERIFY(ticks(padded(rounding, scale), 5, AxisQuantity::plain, scale).size() >= 2);
     }
   }
 
   void ticks_are_round_and_inside() {
-    for (const Span s : {Span{0, 1}, Span{0.0312, 0.0377}, Span{-3, 1200}, Span{1e-5, 2e-4}, Span{0, 123456789}}) {
-      const auto all = ticks(s, 5, Quantity::plain, Scale::linear);
+    for (const AxisRange s : {AxisRange{0, 1}, AxisRange{0.0312, 0.0377}, AxisRange{-3, 1200}, AxisRange{1e-5, 2e-4},
+                              AxisRange{0, 123456789}}) {
+      const auto all = ticks(s, 5, AxisQuantity::plain, Scale::linear);
       QVERIFY(all.size() >= 2 && all.size() <= 12);
       for (const Tick& t : all) QVERIFY(t.value >= s.low - 1e-12 && t.value <= s.high * (1 + 1e-9));
       for (size_t i = 1; i < all.size(); ++i) QVERIFY2(all[i].label != all[i - 1].label, qPrintable(all[i].label));
     }
-    for (const Tick& t : ticks({0, 3.2 * (1 << 30)}, 5, Quantity::bytes, Scale::linear))
+    for (const Tick& t : ticks({0, 3.2 * (1 << 30)}, 5, AxisQuantity::bytes, Scale::linear))
       QVERIFY2(t.value == 0 || t.label.endsWith(u" GiB"_s), qPrintable(t.label));
   }
 
   void an_axis_keeps_one_notation() {
-    const auto labels = [](Span span, int wanted, Scale scale) {
+    const auto labels = [](AxisRange span, int wanted, Scale scale) {
       QStringList all;
-      for (const Tick& t : ticks(span, wanted, Quantity::plain, scale)) all << t.label;
+      for (const Tick& t : ticks(span, wanted, AxisQuantity::plain, scale)) all << t.label;
       return all.join(u' ');
     };
     QCOMPARE(labels({0, 2.12e-4}, 4, Scale::linear), u"0 0.5e-4 1.0e-4 1.5e-4 2.0e-4"_s);
@@ -204,11 +204,11 @@ class ChartsTest : public QObject {
     QCOMPARE(labels({0, 0.032}, 3, Scale::linear), u"0 0.01 0.02 0.03"_s);
     QCOMPARE(labels({1e-3, 10}, 5, Scale::logarithmic), u"0.001 0.01 0.1 1 10"_s);
     QCOMPARE(labels({1e-6, 1e-2}, 5, Scale::logarithmic), u"1e-6 1e-5 1e-4 1e-3 1e-2"_s);
-    QCOMPARE(value_text(2e-4, Quantity::plain), u"2.00e-4"_s);
+    QCOMPARE(value_text(2e-4, AxisQuantity::plain), u"2.00e-4"_s);
   }
 
   void log_ticks_are_powers_of_ten() {
-    for (const Tick& t : ticks({1e-3, 1e3}, 6, Quantity::plain, Scale::logarithmic)) {
+    for (const Tick& t : ticks({1e-3, 1e3}, 6, AxisQuantity::plain, Scale::logarithmic)) {
       const double e = std::log10(t.value);
       QVERIFY(std::abs(e - std::round(e)) < 1e-9);
     }
@@ -223,12 +223,13 @@ class ChartsTest : public QObject {
   void measured_is_solid_and_predicted_is_dashed() {
     auto flat = std::make_shared<views::Series>();
     for (int i = 0; i < 10; ++i) flat->append(i, 1.0);
-    const auto share = [&](Origin origin) {
+    const auto share = [&](LineOrigin origin) {
       show({{.name = u"a"_s, .color = QColor(0xd00000), .raw = flat, .origin = origin}}, {0, 9});
       const QRect area = chart_->area().toRect();
       return static_cast<double>(pixels_like(chart_->grab().toImage(), area, QColor(0xd00000))) / area.width();
     };
-    const double solid = share(Origin::measured), dashed = share(Origin::predicted), dotted = share(Origin::imported);
+    const double solid = share(LineOrigin::measured), dashed = share(LineOrigin::predicted),
+                 dotted = share(LineOrigin::imported);
     QVERIFY2(solid > dashed * 1.15 && dashed > dotted * 1.15,
              qPrintable(u"%1 %2 %3"_s.arg(solid).arg(dashed).arg(dotted)));
   }
@@ -256,7 +257,7 @@ class ChartsTest : public QObject {
          {0, 100});
     const QImage image = chart_->grab().toImage();
     const QRectF a = chart_->area();
-    const Span seen = chart_->axes().y();
+    const AxisRange seen = chart_->axes().y();
     const int y = static_cast<int>(a.bottom() - (1 - seen.low) / seen.size() * a.height());
     const QRect left(static_cast<int>(a.left()) - 6, y - 6, 6, 12),
         right(static_cast<int>(a.right()) + 1, y - 6, 5, 12);
@@ -312,7 +313,7 @@ class ChartsTest : public QObject {
     QVERIFY(link_.is_following());
     link_.zoom(0.3, 500);
     QVERIFY(!link_.is_following());
-    const Span seen = link_.range();
+    const AxisRange seen = link_.range();
     link_.set_data({0, 1500});  // the run goes on; the view stays where it was put
     QCOMPARE(link_.range(), seen);
     auto* pill = chart_->findChild<QPushButton*>(u"pill"_s);
@@ -326,7 +327,7 @@ class ChartsTest : public QObject {
   void range_of_growing_data_seldom_changes_and_fits_it_in_the_end() {
     ChartLink link;
     link.set_data({0, 100}, Growth::growing);
-    const Span seen = link.range();
+    const AxisRange seen = link.range();
     QVERIFY(seen.high > 104);
     link.set_data({0, 104}, Growth::growing);
     QCOMPARE(link.range(), seen);
@@ -373,29 +374,29 @@ class ChartsTest : public QObject {
   }
 
   void the_stack_fills_up_to_its_total_and_names_a_far_capacity() {
-    ChartOptions o{.title = u"Memory"_s, .quantity = Quantity::bytes, .from_zero = true};
+    ChartOptions o{.title = u"Memory"_s, .quantity = AxisQuantity::bytes, .from_zero = true};
     Chart memory(o, link_);
     memory.resize(500, 240);
     link_.reset();
     link_.set_data({0, 10});
     ChartStack stack;
     stack.layers = {{u"weights"_s, QColor(0x2040d0)}, {u"activations"_s, QColor(0x20c040)}};
-    stack.sample = [](double, double, int) { return Stack{{0, 10}, {{3e6, 3e6}, {1e6, 1e6}}}; };
+    stack.sample = [](double, double, int) { return StackSamples{{0, 10}, {{3e6, 3e6}, {1e6, 1e6}}}; };
     stack.at = [](double) { return std::vector<double>{3e6, 1e6}; };
     stack.highest = [](double, double) { return 4e6; };
     memory.set_stack(stack);
-    memory.set_levels({{u"capacity"_s, 8e9, Qt::red, Origin::measured}});
+    memory.set_levels({{u"capacity"_s, 8e9, Qt::red, LineOrigin::measured}});
     memory.grab();
     QVERIFY2(memory.axes().y().high < 5e6, "a capacity far away must not flatten the data");
-    memory.set_levels({{u"capacity"_s, 6e6, Qt::red, Origin::measured}});
+    memory.set_levels({{u"capacity"_s, 6e6, Qt::red, LineOrigin::measured}});
     memory.grab();
     QVERIFY(memory.axes().y().high > 6e6);
     // Labels of levels lie neither on each other nor on another level's line, wherever these are.
     for (const double second : {5.9e6, 5.5e6, 5e6, 4.2e6, 1e6})
       for (const int height : {140, 180, 240}) {
         memory.resize(300, height);
-        memory.set_levels({{u"capacity"_s, 6e6, Qt::red, Origin::measured},
-                           {u"predicted peak"_s, second, Qt::black, Origin::predicted}});
+        memory.set_levels({{u"capacity"_s, 6e6, Qt::red, LineOrigin::measured},
+                           {u"predicted peak"_s, second, Qt::black, LineOrigin::predicted}});
         memory.grab();
         const QRectF area = memory.area();
         const auto labels = level_labels(memory.axes(), area);
@@ -458,17 +459,17 @@ class ChartsTest : public QObject {
   static ChartStack bars() {
     ChartStack stack;
     stack.layers = {{u"weights"_s, QColor(0x44, 0x63, 0x9f)}, {u"logits"_s, QColor(0xcc, 0x66, 0x77)}};
-    stack.sample = [](double, double, int) { return Stack{{0, 1, 3}, {{10, 10, 10}, {1, 2, 80}}}; };
+    stack.sample = [](double, double, int) { return StackSamples{{0, 1, 3}, {{10, 10, 10}, {1, 2, 80}}}; };
     stack.at = [](double x) { return std::vector<double>{10, x < 0.5 ? 1.0 : x < 2 ? 2.0 : 80.0}; };
     stack.highest = [](double, double) { return 20; };
     stack.shape = Shape::bars;
-    stack.origin = [](double x) { return x < 2 ? Origin::measured : Origin::predicted; };
+    stack.origin = [](double x) { return x < 2 ? LineOrigin::measured : LineOrigin::predicted; };
     return stack;
   }
 
   void a_cursor_goes_from_one_named_place_to_the_next() {
     link_.reset();
-    link_.set_x(u"batch"_s, Quantity::count);
+    link_.set_x(u"batch"_s, AxisQuantity::count);
     link_.set_stops({{0, u"1"_s}, {1, u"2"_s}, {3, u"8"_s}});
     link_.set_data({-0.5, 3.5});
     chart_->set_stack(bars());
@@ -493,13 +494,13 @@ class ChartsTest : public QObject {
                   .least_end = 100};
     all.bars.push_back({.name = u"this"_s, .values = {60, 20}, .text = u"80"_s, .tip = u"about this"_s});
     all.bars.push_back(
-        {.name = u"pinned"_s, .values = {0, 30}, .start = 40, .origin = Origin::measured, .text = u"+30"_s});
+        {.name = u"pinned"_s, .values = {0, 30}, .start = 40, .origin = LineOrigin::measured, .text = u"+30"_s});
     return all;
   }
 
   void rows_go_down_with_their_values_to_the_right() {
     ChartLink link;
-    link.set_x(u"design"_s, Quantity::count);
+    link.set_x(u"design"_s, AxisQuantity::count);
     Chart chart({.title = u"Memory"_s, .rows = true}, link);
     chart.resize(500, 200);
     chart.show();
@@ -528,8 +529,8 @@ class ChartsTest : public QObject {
 
   void a_row_is_read_by_mouse_and_keys() {
     ChartLink link;
-    link.set_x(u"design"_s, Quantity::count);
-    Chart chart({.title = u"Memory"_s, .quantity = Quantity::bytes, .rows = true}, link);
+    link.set_x(u"design"_s, AxisQuantity::count);
+    Chart chart({.title = u"Memory"_s, .quantity = AxisQuantity::bytes, .rows = true}, link);
     chart.resize(500, 200);
     chart.show();
     QVERIFY(QTest::qWaitForWindowExposed(&chart));
@@ -566,7 +567,7 @@ class ChartsTest : public QObject {
   void rows_are_a_table_and_are_exported() {
     test::Scratch scratch;
     ChartLink link;
-    link.set_x(u"design"_s, Quantity::count);
+    link.set_x(u"design"_s, AxisQuantity::count);
     Chart chart({.title = u"Memory"_s, .rows = true}, link);
     chart.resize(500, 200);
     chart.set_bars(two_rows());
@@ -582,7 +583,7 @@ class ChartsTest : public QObject {
 
   void the_same_bars_are_not_drawn_again() {
     ChartLink link;
-    link.set_x(u"design"_s, Quantity::count);
+    link.set_x(u"design"_s, AxisQuantity::count);
     Chart chart({.title = u"Memory"_s, .rows = true}, link);
     chart.resize(500, 200);
     chart.show();

@@ -26,7 +26,6 @@
 #include "core/compare/replay.h"
 #include "core/compare/replay_explained.h"
 #include "core/import/import_files.h"
-#include "core/import/import_results.h"
 #include "core/serve/load/sweep_settings.h"
 #include "tests/shipped.h"
 #include "tests/ui/sweep_fixture.h"
@@ -41,7 +40,7 @@
 #include "ui/session/action_registry.h"
 #include "ui/session/run_controller.h"
 #include "ui/shell/page_stack.h"
-#include "ui/shell/problems_model.h"
+#include "ui/shell/problems_panel.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -64,7 +63,8 @@ class CompareTest : public test::WindowFixture {
   }
   // Two sweeps, measured and predicted, the second with half the time to the first token.
   void open_two(const std::string& second = "v6e-8 simulated") {
-    const auto a = test::add_sweep(store(), "Here", {.provenance = formats::Provenance::measured, .target = "cpu"});
+    const auto a =
+        test::add_sweep(store(), "Here", {.provenance = formats::ResultProvenance::measured, .target = "cpu"});
     const auto b = test::add_sweep(store(), second, {.rates = {1, 2, 4}, .slow = 0.5});
     open_window(setup(), Page::compare);
     drop(run_mime({a, b}));
@@ -411,8 +411,8 @@ class CompareTest : public test::WindowFixture {
       charts.show_view(view);
       for (Chart* chart : charts.view_of(view).charts()) {
         QVERIFY2(chart->lines().size() >= 2, qPrintable(chart->options().title));
-        QCOMPARE(chart->lines()[0].origin, Origin::measured);
-        QCOMPARE(chart->lines()[1].origin, Origin::predicted);
+        QCOMPARE(chart->lines()[0].origin, LineOrigin::measured);
+        QCOMPARE(chart->lines()[1].origin, LineOrigin::predicted);
         QVERIFY(chart->lines()[0].name.contains(u"measured"_s) && chart->lines()[1].name.contains(u"predicted"_s));
         QVERIFY(chart->lines()[0].color != chart->lines()[1].color);
       }
@@ -494,7 +494,7 @@ class CompareTest : public test::WindowFixture {
     QCOMPARE(charts.view(), u"loss"_s);
     for (Chart* chart : {charts.view_of(u"loss"_s).charts()[0], charts.view_of(u"loss"_s).charts()[1]}) {
       QCOMPARE(chart->lines().size(), size_t{3});
-      for (const ChartLine& line : chart->lines()) QVERIFY(line.origin == Origin::imported);
+      for (const ChartLine& line : chart->lines()) QVERIFY(line.origin == LineOrigin::imported);
     }
     for (const ChartLine& line : charts.view_of(u"loss"_s).charts()[0]->lines()) QCOMPARE(line.raw->size(), size_t{20});
     // Within 2 % of ours at each of the 20 steps, and drawn against the baseline.

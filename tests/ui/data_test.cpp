@@ -14,7 +14,7 @@
 #include <QToolButton>
 #include <fstream>
 
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/train/model.h"
 #include "core/train/run_settings.h"
 #include "tests/ui/window_fixture.h"
@@ -23,7 +23,7 @@
 #include "ui/session/action_registry.h"
 #include "ui/session/document.h"
 #include "ui/shell/page_stack.h"
-#include "ui/shell/problems_model.h"
+#include "ui/shell/problems_panel.h"
 #include "ui/shell/window_docks.h"
 #include "ui/theme/text.h"
 

@@ -20,7 +20,7 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "tests/ui/window_fixture.h"
-#include "ui/pages/design/axis_chip.h"
+#include "ui/pages/design/axis_edit.h"
 #include "ui/pages/design/design_page.h"
 #include "ui/session/action_registry.h"
 #include "ui/session/document.h"

@@ -10,10 +10,9 @@
 #include <QTest>
 #include <QToolButton>
 
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "tests/ui/support.h"
 #include "ui/form/experiment_panel.h"
-#include "ui/form/found_models.h"
 #include "ui/form/picker.h"
 #include "ui/theme/text.h"
 

@@ -19,7 +19,7 @@
 #include "ui/session/action_registry.h"
 #include "ui/session/predictor.h"
 #include "ui/shell/page_stack.h"
-#include "ui/shell/problems_model.h"
+#include "ui/shell/problems_panel.h"
 #include "ui/shell/status_strip.h"
 #include "ui/shell/window_docks.h"
 #include "ui/theme/text.h"

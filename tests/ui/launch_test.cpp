@@ -18,10 +18,10 @@
 #include "tests/ui/window_fixture.h"
 #include "ui/pages/train/train_page.h"
 #include "ui/session/action_registry.h"
+#include "ui/session/dialog_parts.h"
 #include "ui/session/document.h"
 #include "ui/session/run_controller.h"
 #include "ui/shell/page_stack.h"
-#include "ui/theme/dialog_parts.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 

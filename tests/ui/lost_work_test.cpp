@@ -36,7 +36,6 @@
 #include "ui/shell/bottom_docks.h"
 #include "ui/shell/document_actions.h"
 #include "ui/shell/page_stack.h"
-#include "ui/shell/problems_model.h"
 #include "ui/shell/problems_panel.h"
 #include "ui/shell/recovery.h"
 #include "ui/shell/status_strip.h"
@@ -650,12 +649,12 @@ class LostWorkTest : public test::WindowFixture {
     QTRY_VERIFY(test::result_text(d).contains(u"Exported"_s));
     QVERIFY(read_file(folder() / "recipe" / "experiment.json").find("Trained before") != std::string::npos);
     d.experiment().setCurrentIndex(0);  // the form's serves: a recipe that serves is chosen
-    QVERIFY(!recipes::is_training(d.recipe().kind()));
+    QVERIFY(model::serves(d.recipe().kind()));
     QTRY_VERIFY(test::button_of(d, u"Export"_s).isEnabled());
     d.reject();
     press(u"Launch\u2026"_s);
     QCOMPARE(window_->pages().train.dialogs().launch.experiment().chosen().run, run);
-    QVERIFY(recipes::is_training(window_->pages().train.dialogs().launch.recipe().kind()));
+    QVERIFY(!model::serves(window_->pages().train.dialogs().launch.recipe().kind()));
     window_->pages().train.dialogs().launch.reject();
     window_->show_page(Page::design);  // which is about the form
     window_->actions()[u"file.export"_s]->trigger();

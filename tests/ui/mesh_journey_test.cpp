@@ -19,7 +19,6 @@
 #include "ui/session/predictor.h"
 #include "ui/session/run_controller.h"
 #include "ui/shell/page_stack.h"
-#include "ui/shell/problems_model.h"
 #include "ui/shell/problems_panel.h"
 #include "ui/shell/window_docks.h"
 #include "ui/theme/text.h"

@@ -54,7 +54,7 @@ class MeshRunTest : public test::WindowFixture {
   }
   static QPoint at(Chart& chart, double x) {
     const QRectF a = chart.area();
-    const Span r = chart.link().range();
+    const AxisRange r = chart.link().range();
     return QPointF(a.left() + (x - r.low) / r.size() * a.width(), a.center().y()).toPoint();
   }
  private slots:
@@ -171,7 +171,7 @@ class MeshRunTest : public test::WindowFixture {
     QCOMPARE(page().devices().selector().count(), 2 + 8);
     page().devices().choose(0);
     QVERIFY2(page().memory().summary().contains(u"activations 10.0 MiB"_s), qPrintable(page().memory().summary()));
-    page().devices().choose(DeviceMemory::kAll);
+    page().devices().choose(DeviceMemoryView::kAll);
     QVERIFY(page().devices().grid().isVisible() && !page().memory().isVisible());
     for (int d = 0; d < 8; ++d)
       QCOMPARE(page().devices().grid().device_at(page().devices().grid().cell(d).center()), d);
@@ -243,10 +243,11 @@ class MeshRunTest : public test::WindowFixture {
     const long step = page().snapshot().step;
     QVERIFY(std::abs(step - 20) <= 1);
     QCOMPARE(sent_over("fsdp"), static_cast<double>(step) * kMiB);
-    QVERIFY(page().loss().summary().contains(value_text(
-        page().run()->view.metric("train/loss")->smooth.series()[static_cast<size_t>(step - 1)].y, Quantity::plain)));
+    QVERIFY(page().loss().summary().contains(
+        value_text(page().run()->view.metric("train/loss")->smooth.series()[static_cast<size_t>(step - 1)].y,
+                   AxisQuantity::plain)));
     QVERIFY2(page().collectives().shown().summary().contains(
-                 value_text(static_cast<double>(step) / 2 * kMiB, Quantity::bytes)),
+                 value_text(static_cast<double>(step) / 2 * kMiB, AxisQuantity::bytes)),
              qPrintable(page().collectives().shown().summary()));
     QVERIFY(page().measured_mesh().caption().contains(u"step %1, held"_s.arg(step)));
     picture(u"mesh-run-held"_s);
@@ -296,7 +297,7 @@ class MeshRunTest : public test::WindowFixture {
     RunData& run = *page().run();
     const auto feed = [&](int step) {
       for (const Event& e : test::mesh_events("mesh", step, 2, 2)) {
-        const auto* t = std::get_if<event::Traffic>(&e.body);
+        const auto* t = std::get_if<event::StepTraffic>(&e.body);
         const auto* m = std::get_if<event::Metric>(&e.body);
         if ((t && t->step == step) || (m && m->step == step)) run.view.feed(e);
       }
@@ -419,7 +420,7 @@ class MeshRunTest : public test::WindowFixture {
 
   void screen_readers_can_name_everything() {
     open_run(2, 2);
-    page().devices().choose(DeviceMemory::kAll);
+    page().devices().choose(DeviceMemoryView::kAll);
     QCOMPARE(test::unnamed(page()).join(u"; "_s), QString());
     QVERIFY(page().measured_mesh().summary().startsWith(u"measured, run-1"_s));
   }

@@ -14,10 +14,10 @@
 #include "tests/ui/support.h"
 #include "ui/pages/compare/compare_tray.h"
 #include "ui/pages/runs/runs_page.h"
-#include "ui/pages/train/samples_model.h"
-#include "ui/shell/bottom_panels.h"
+#include "ui/pages/train/samples_view.h"
+#include "ui/shell/bottom_docks.h"
 #include "ui/shell/command_palette.h"
-#include "ui/shell/problems_model.h"
+#include "ui/shell/problems_panel.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/text.h"
 

@@ -7,7 +7,6 @@
 #include "tests/ui/window_fixture.h"
 #include "ui/session/action_registry.h"
 #include "ui/session/document.h"
-#include "ui/shell/problems_model.h"
 #include "ui/shell/problems_panel.h"
 #include "ui/shell/window_docks.h"
 #include "ui/theme/text.h"

@@ -58,7 +58,7 @@ class ServeJourneyTest : public test::WindowFixture {
     QTRY_VERIFY(!window_->pages().serve.sweep().is_busy());
     QCOMPARE(window_->pages().serve.sweep().model().rowCount(), 40);  // 8 loads of 5 lengths
     for (const ChartLine& line : window_->pages().serve.sweep().ttft().lines())
-      QCOMPARE(line.origin, Origin::predicted);
+      QCOMPARE(line.origin, LineOrigin::predicted);
     QCOMPARE(window_->pages().serve.sweep().timeline().requests(), 6);  // of the longest prompts
     QVERIFY2(!window_->pages().serve.sweep().verdict().isEmpty(), "no verdict on any length");
     station(picture_name);
@@ -105,7 +105,7 @@ class ServeJourneyTest : public test::WindowFixture {
     const auto column_of = [&](const char* target) {
       for (size_t i = 0; i < page().runs().size(); ++i) {
         const auto& r = page().runs()[i];
-        if (r.provenance == formats::Provenance::imported && r.sweep->set.target == target &&
+        if (r.provenance == formats::ResultProvenance::imported && r.sweep->set.target == target &&
             r.name.find("burst") == std::string::npos)
           return static_cast<int>(i);
       }
@@ -144,7 +144,7 @@ class ServeJourneyTest : public test::WindowFixture {
       station(u"view-%1"_s.arg(view));
     }
     // What explains the gap between the two simulations at 4,096 tokens and 4 requests/s.
-    while (page().runs().front().provenance != formats::Provenance::predicted) page().remove(0);
+    while (page().runs().front().provenance != formats::ResultProvenance::predicted) page().remove(0);
     page().charts().choose_cell(4096, u"4 requests/s"_s);
     page().charts().show_view(u"why"_s);
     WhyView& why = *page().charts().findChild<WhyView*>();

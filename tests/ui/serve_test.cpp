@@ -131,12 +131,12 @@ class ServeTest : public test::WindowFixture {
     QCOMPARE(page().total().lines().size(), size_t{6});
     QVERIFY2(page().settings_text().contains(u"predicted for v5e-1"_s), qPrintable(page().settings_text()));
     for (const ChartLine& line : page().total().lines()) {
-      QVERIFY(line.origin == Origin::predicted && line.raw->size() == 3 && line.low && line.high);
+      QVERIFY(line.origin == LineOrigin::predicted && line.raw->size() == 3 && line.low && line.high);
       for (size_t i = 0; i < 3; ++i)
         QVERIFY((*line.low)[i].y <= (*line.raw)[i].y && (*line.raw)[i].y <= (*line.high)[i].y);
     }
     for (int row = 0; row < 18; ++row) {
-      const serve::SizePoint& p = page().model().row(row);
+      const serve::MeasuredSize& p = page().model().row(row);
       QCOMPARE(cell(row, SizesModel::time), p.predicted_time->seconds);
       QCOMPARE(cell(row, SizesModel::per_token), p.predicted_time->seconds_per_token());
       QVERIFY(page().model().index(row, SizesModel::result).data().toString().startsWith(u"predicted, "_s));
@@ -160,7 +160,7 @@ class ServeTest : public test::WindowFixture {
     QCOMPARE(page().link().stops().size(), size_t{4});  // 1, 2, 4, 16
     for (size_t i = 6; i < 9; ++i) {
       const ChartLine& line = page().total().lines()[i];
-      QVERIFY(line.origin == Origin::measured && line.raw->size() == 3 && line.name.startsWith(qs(measured)));
+      QVERIFY(line.origin == LineOrigin::measured && line.raw->size() == 3 && line.name.startsWith(qs(measured)));
     }
     page().show_frame();
     QCOMPARE(page().total().lines().size(), size_t{9});  // another frame leaves them
@@ -213,11 +213,12 @@ class ServeTest : public test::WindowFixture {
           table.index(row, SizesModel::predicted).data().toString(), QString::number(p.largest_batch));
       QVERIFY2(memory.content().caption.contains(brief), qPrintable(memory.content().caption));
       QCOMPARE(memory.content().notes.size(), size_t{1});
-      QCOMPARE(memory.content().stack.origin_at(std::log2(2000)), Origin::predicted);
-      QCOMPARE(memory.content().stack.origin_at(0), Origin::measured);
+      QCOMPARE(memory.content().stack.origin_at(std::log2(2000)), LineOrigin::predicted);
+      QCOMPARE(memory.content().stack.origin_at(0), LineOrigin::measured);
     }
     QVERIFY(page().total().content().caption.contains(u"Predicted not to fit"_s));
-    if (table.row(5).measured) QCOMPARE(page().memory(Workload::chunked_forward).content().caption, u"Every batch fits"_s);
+    if (table.row(5).measured)
+      QCOMPARE(page().memory(Workload::chunked_forward).content().caption, u"Every batch fits"_s);
     // The same height in pixels for the same bytes.
     window_->resize(1280, 800);
     QTest::qWait(60);

@@ -13,7 +13,7 @@
 #include <mutex>
 
 #include "core/jobs/job.h"
-#include "ui/theme/dialog_parts.h"
+#include "ui/session/dialog_parts.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
@@ -104,16 +104,16 @@ namespace {
 
 constexpr std::int64_t kMiB = 1 << 20;
 
-event::Traffic mesh_traffic(int step, int devices) {
+event::StepTraffic mesh_traffic(int step, int devices) {
   const double one = 1.0 / devices;
-  event::Traffic t{.step = step, .entries = {}, .devices = {}};
+  event::StepTraffic t{.step = step, .entries = {}, .devices = {}};
   t.entries = {
       {"all-gather", "fsdp", "forward", "FSDP gather", 0, 12, Bytes(kMiB * step / 2), 0.002, 0.00025},
       {"reduce-scatter", "fsdp", "backward", "gradients", 0, 12, Bytes(kMiB * step / 2), 0.002, 0.00025},
       {"all-reduce", "tp", "forward", "partial sums", 0, 8, Bytes(kMiB), 0.003, 0.00025},
       {"all-reduce", "tp", "backward", "partial sums", 0, 8, Bytes(kMiB), 0.003, 0.00025},
   };
-  for (event::Traffic::Entry& e : t.entries) e.planned = e.bytes;
+  for (event::StepTraffic::Entry& e : t.entries) e.planned = e.bytes;
   if (step > 40) *t.entries[3].planned = Bytes(kMiB / 2);  // a sum too many
   for (int d = 0; d < devices; ++d)
     t.devices.push_back({Bytes(static_cast<std::int64_t>(static_cast<double>(kMiB * (step + 2)) * one)), 0.010, 0.001});

@@ -51,7 +51,7 @@ std::vector<Event> sweep_events(const std::string& name, const SweepShape& shape
   set.name = name, set.provenance = shape.provenance, set.tool = "meshwright";
   set.model = "gemma4-31b", set.target = shape.target, set.chips = 8, set.usd_per_hour = 21.52;
   set.conditions = {{"kv_dtype", "fp8"}, {"prefix_cache", "off"}};
-  const bool predicted = shape.provenance == formats::Provenance::predicted;
+  const bool predicted = shape.provenance == formats::ResultProvenance::predicted;
   std::vector<Event> out;
   out.push_back({0, event::StateChanged{RunState::running}});
   out.push_back({0, event::Started{Json{{"kind", "sweep"},
@@ -63,9 +63,9 @@ std::vector<Event> sweep_events(const std::string& name, const SweepShape& shape
   long step = 0;
   for (const int len : shape.input_lens)
     for (const double rate : shape.rates)
-      out.push_back(
-          {0.1 * static_cast<double>(++step),
-           event::Point{step, "sweep", formats::to_json(sweep_point(len, rate, shape), formats::Detail::requests)}});
+      out.push_back({0.1 * static_cast<double>(++step),
+                     event::ResultPoint{step, "sweep",
+                                        formats::to_json(sweep_point(len, rate, shape), formats::Detail::requests)}});
   event::Finished finished;
   finished.steps = step, finished.seconds = 0.1 * static_cast<double>(step);
   out.push_back({finished.seconds, finished});

@@ -11,7 +11,7 @@ struct SweepShape {
   std::vector<double> rates{1, 2, 4, 8, 16, 32};
   std::vector<int> input_lens{512, 4096};
   int requests = 60, output_len = 32;
-  formats::Provenance provenance = formats::Provenance::predicted;
+  formats::ResultProvenance provenance = formats::ResultProvenance::predicted;
   std::string target = "v6e-8";
   double slow = 1;
 };

@@ -80,7 +80,7 @@ class SweepTest : public test::WindowFixture {
           if (!tab.runs()->meshes[m].refusal.empty()) continue;
           const ChartLine& drawn = lines[simulated++];
           QCOMPARE(drawn.name, qs(tab.runs()->meshes[m].name));
-          QVERIFY(drawn.origin == Origin::predicted && drawn.low && drawn.high);
+          QVERIFY(drawn.origin == LineOrigin::predicted && drawn.low && drawn.high);
           for (size_t i = 0; i < 2; ++i) {
             QCOMPARE((*drawn.raw)[i].y, line.points[i].meshes[m].mean / 1e3);
             QCOMPARE((*drawn.high)[i].y, line.points[i].meshes[m].high / 1e3);
@@ -143,14 +143,14 @@ class SweepTest : public test::WindowFixture {
           const auto at = line.raw->nearest(std::log2(rate));
           QCOMPARE((*line.raw)[*at].x, std::log2(rate));
           QCOMPARE((*line.raw)[*at].y, page().model().index(row, column(field)).data(sort_role).toDouble() * unit);
-          QCOMPARE(line.origin, Origin::predicted);
+          QCOMPARE(line.origin, LineOrigin::predicted);
           ++compared;
         }
       }
     QCOMPARE(compared, 36);
     // What was offered: rate x 32 tokens, its own style.
     const ChartLine& offered = page().throughput().lines().front();
-    QCOMPARE(offered.origin, Origin::requested);
+    QCOMPARE(offered.origin, LineOrigin::requested);
     QCOMPARE((*offered.raw)[3].y, 8.0 * 32);
     QVERIFY(page().ttft().options().unit.contains(u"predicted"_s));
     QVERIFY(page().verdict().contains(u"512 tokens: stable to 16 requests/s, overloaded from 32 requests/s"_s));
@@ -262,7 +262,7 @@ class SweepTest : public test::WindowFixture {
     QCOMPARE(runs.size(), size_t{2});
     QCOMPARE(runs[0].name, std::string("Simulated sweep"));
     QVERIFY2(runs[1].name.find("2xh100") != std::string::npos, runs[1].name.c_str());
-    QCOMPARE(runs[1].provenance, formats::Provenance::predicted);
+    QCOMPARE(runs[1].provenance, formats::ResultProvenance::predicted);
     QCOMPARE(runs[1].sweep->set.points.size(), size_t{2});
     // The same loads: their cells have a change.
     int beside = 0;

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   mw::test::add_sizing(scratch.path(),
                        mw::Json{{"size", {{"batches", {1, 2, 4, 8, 1000}}}}, {"target", {{"memory_gib", 0.0625}}}});
   mw::test::add_sweep(scratch.path(), "This machine",
-                      {.provenance = mw::formats::Provenance::measured, .target = "cpu"});
+                      {.provenance = mw::formats::ResultProvenance::measured, .target = "cpu"});
   mw::test::add_sweep(scratch.path(), "v6e-8, simulated", {});
   std::vector<std::filesystem::path> files;
   try {

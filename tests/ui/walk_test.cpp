@@ -32,7 +32,7 @@ class WalkTest : public test::WindowFixture {
     mesh_run_ = test::add_mesh_run(store(), "mesh", 60, 2, 4);
     sizing_ = test::add_sizing(store());
     sweeps_ = {
-        test::add_sweep(store(), "This machine", {.provenance = formats::Provenance::measured, .target = "cpu"}),
+        test::add_sweep(store(), "This machine", {.provenance = formats::ResultProvenance::measured, .target = "cpu"}),
         test::add_sweep(store(), "v6e-8, simulated", {}),
     };
   }

@@ -35,11 +35,9 @@
 #include "ui/session/run_controller.h"
 #include "ui/shell/app.h"
 #include "ui/shell/bottom_docks.h"
-#include "ui/shell/bottom_panels.h"
 #include "ui/shell/command_palette.h"
 #include "ui/shell/drop_target.h"
 #include "ui/shell/page_stack.h"
-#include "ui/shell/problems_model.h"
 #include "ui/shell/problems_panel.h"
 #include "ui/shell/status_strip.h"
 #include "ui/shell/welcome.h"
@@ -258,7 +256,8 @@ class WindowTest : public test::WindowFixture {
   }
 
   void the_tray_with_files_and_shipped_results_is_opened_again() {
-    const auto run = test::add_sweep(store(), "Here", {.provenance = formats::Provenance::measured, .target = "cpu"});
+    const auto run =
+        test::add_sweep(store(), "Here", {.provenance = formats::ResultProvenance::measured, .target = "cpu"});
     const auto training = test::add_run(store(), "one", 30, RunState::done);
     const fs::path shipped = fs::path(MW_RESOURCES) / "results/paper-2605.25645.json", mine = folder() / "mine.json";
     copy_atomically(shipped, mine);

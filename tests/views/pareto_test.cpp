@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/views/pareto.h"
+#include "core/views/series.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/views/parity_view.h"
+#include "core/views/proof_view.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/views/path_kind.h"
+#include "core/views/run_list.h"
 
 #include <gmock/gmock.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/views/run_view.h"
 
-#include "core/views/text_difference.h"
+#include "core/views/streamed_answer.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -93,7 +93,7 @@ TEST(RunView, AnActivityEndsOnItsEvent) {
   EXPECT_TRUE(view.activity());
 }
 
-event::Traffic traffic(long step, std::int64_t bytes) {
+event::StepTraffic traffic(long step, std::int64_t bytes) {
   return {step,
           {{"all-gather", "fsdp", "forward", "FSDP gather", 0, 2, Bytes(bytes), 0.5, 0.25},
            {"all-reduce", "tp", "backward", "partial sums", 1, 3, Bytes(bytes), 0.25, 0}},
@@ -114,7 +114,7 @@ TEST(RunView, TrafficOfAMeshIsASeriesPerStep) {
 TEST(RunView, TrafficOfRepeatedStepsIsCountedOnce) {
   RunView view, straight;
   for (long step = 1; step <= 6; ++step) view.feed({1, traffic(step, 7)});
-  event::Traffic other = traffic(7, 7);
+  event::StepTraffic other = traffic(7, 7);
   other.entries[0].cause = "clumsy spec";
   view.feed({1, other});
   view.rewind(4);

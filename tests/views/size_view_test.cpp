@@ -8,22 +8,22 @@ namespace {
 
 using options::Workload;
 
-serve::SizePoint measured(Workload workload, int batch) {
-  serve::SizePoint p;
+serve::MeasuredSize measured(Workload workload, int batch) {
+  serve::MeasuredSize p;
   p.workload = workload, p.batch = batch, p.capacity = Bytes(10000);
   p.predicted[MemoryCategory::weights] = Bytes(500);
   p.predicted[MemoryCategory::logits] = Bytes(100 * batch);
-  p.measured = serve::SizePoint::Measured{.seconds = 0.25 * batch,
-                                          .prefill_seconds = workload == Workload::rollout ? 0.125 : 0,
-                                          .step_seconds = workload == Workload::rollout ? 0.0625 : 0,
-                                          .tokens = 64 * batch,
-                                          .repeats = 3,
-                                          .memory = p.predicted};
+  p.measured = serve::MeasuredSize::Measured{.seconds = 0.25 * batch,
+                                             .prefill_seconds = workload == Workload::rollout ? 0.125 : 0,
+                                             .step_seconds = workload == Workload::rollout ? 0.0625 : 0,
+                                             .tokens = 64 * batch,
+                                             .repeats = 3,
+                                             .memory = p.predicted};
   return p;
 }
 
-serve::SizePoint refused(Workload workload, int batch) {
-  serve::SizePoint p = measured(workload, batch);
+serve::MeasuredSize refused(Workload workload, int batch) {
+  serve::MeasuredSize p = measured(workload, batch);
   p.measured.reset();
   p.predicted[MemoryCategory::logits] = Bytes(100 * batch);
   p.largest_batch = 95;
@@ -38,14 +38,14 @@ RunView run_of(const std::vector<Json>& points) {
                                     {"batches", {1, 4, 128}},
                                     {"capacity_bytes", 10000}}}});
   long step = 0;
-  for (const Json& p : points) view.feed({1.0 + static_cast<double>(step), event::Point{++step, "size", p}});
+  for (const Json& p : points) view.feed({1.0 + static_cast<double>(step), event::ResultPoint{++step, "size", p}});
   return view;
 }
 
 TEST(SizeView, PointsRoundTripThroughJson) {
   for (const auto& p :
        {measured(Workload::rollout, 4), measured(Workload::chunked_forward, 1), refused(Workload::forward, 128)}) {
-    const serve::SizePoint back = size_point(to_json(p));
+    const serve::MeasuredSize back = size_point(to_json(p));
     EXPECT_EQ(to_json(back), to_json(p));
     EXPECT_EQ(back.fits(), p.fits());
     EXPECT_EQ(back.measured.has_value(), p.measured.has_value());
@@ -57,15 +57,15 @@ TEST(SizeView, PointsRoundTripThroughJson) {
   }
 }
 
-serve::SizePoint predicted(Workload workload, int batch, bool adapters) {
-  serve::SizePoint p = measured(workload, batch);
+serve::MeasuredSize predicted(Workload workload, int batch, bool adapters) {
+  serve::MeasuredSize p = measured(workload, batch);
   p.measured.reset();
   p.adapters = adapters;
-  p.predicted_time = serve::SizePoint::PredictedTime{.seconds = 0.5 * batch,
-                                                     .low = 0.4 * batch,
-                                                     .high = 0.75 * batch,
-                                                     .origin = plan::Origin::transferred,
-                                                     .tokens = 32 * batch};
+  p.predicted_time = serve::MeasuredSize::PredictedTime{.seconds = 0.5 * batch,
+                                                        .low = 0.4 * batch,
+                                                        .high = 0.75 * batch,
+                                                        .origin = plan::Origin::transferred,
+                                                        .tokens = 32 * batch};
   return p;
 }
 
@@ -80,12 +80,12 @@ TEST(SizeView, HasLinesWithAndWithoutAdaptersOfAPrediction) {
   long step = 0;
   for (const bool adapters : {false, true})
     for (const int batch : {1, 4}) {
-      const serve::SizePoint p = predicted(Workload::rollout, batch, adapters);
-      const serve::SizePoint back = size_point(to_json(p));
+      const serve::MeasuredSize p = predicted(Workload::rollout, batch, adapters);
+      const serve::MeasuredSize back = size_point(to_json(p));
       EXPECT_EQ(to_json(back), to_json(p));
       EXPECT_EQ(back.predicted_time->high, 0.75 * batch);
       EXPECT_EQ(back.predicted_time->origin, plan::Origin::transferred);
-      run.feed({1.0, event::Point{++step, "size", to_json(p)}});
+      run.feed({1.0, event::ResultPoint{++step, "size", to_json(p)}});
     }
   const SizeView view = size_view(run);
   EXPECT_TRUE(view.is_predicted && view.has_both());

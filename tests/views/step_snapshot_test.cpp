@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/views/device_grid.h"
+#include "core/views/design.h"
 
 namespace mw::views {
 namespace {
@@ -26,10 +26,10 @@ RunView two_devices() {
       view.feed({t + 0.1, event::Memory{device, step, "forward", held(100, 10 * step + device), Bytes(0)}});
       view.feed({t + 0.5, event::Memory{device, step, "backward", held(100, 50 * step + device), Bytes(0)}});
     }
-    view.feed({t + 0.6, event::Traffic{step,
-                                       {{"all-reduce", "tp", "forward", "partial sums", 0, 2, Bytes(1000 * step),
-                                         0.25 * t, 0.125}},
-                                       {{Bytes(500 * step), 0.25, 0}, {Bytes(500 * step), 0.25, 0.25}}}});
+    view.feed({t + 0.6, event::StepTraffic{step,
+                                           {{"all-reduce", "tp", "forward", "partial sums", 0, 2, Bytes(1000 * step),
+                                             0.25 * t, 0.125}},
+                                           {{Bytes(500 * step), 0.25, 0}, {Bytes(500 * step), 0.25, 0.25}}}});
   }
   return view;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/views/sweep_charts.h"
+#include "core/views/sweep_view.h"
 
 #include <gtest/gtest.h>
 

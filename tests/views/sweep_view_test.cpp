@@ -20,7 +20,7 @@ formats::BenchPoint point(int input_len, double rate, double ttft_ms) {
 
 RunView run_of(const std::vector<formats::BenchPoint>& points) {
   formats::BenchSet set;
-  set.model = "gemma3-1b", set.target = "v6e-8", set.provenance = formats::Provenance::predicted;
+  set.model = "gemma3-1b", set.target = "v6e-8", set.provenance = formats::ResultProvenance::predicted;
   RunView view;
   view.feed({0, event::Started{Json{{"kind", "sweep"},
                                     {"name", "mine"},
@@ -28,7 +28,7 @@ RunView run_of(const std::vector<formats::BenchPoint>& points) {
                                     {"set", formats::to_json(set, formats::Detail::summary)}}}});
   long step = 0;
   for (const auto& p : points)
-    view.feed({1.0, event::Point{++step, "sweep", formats::to_json(p, formats::Detail::requests)}});
+    view.feed({1.0, event::ResultPoint{++step, "sweep", formats::to_json(p, formats::Detail::requests)}});
   return view;
 }
 
@@ -37,7 +37,7 @@ TEST(SweepView, SortsLinesByInputLengthAndPointsByRate) {
   const SweepView view = sweep_view(run);
   EXPECT_EQ(view.set.name, "mine");
   EXPECT_EQ(view.set.target, "v6e-8");
-  EXPECT_EQ(view.set.provenance, formats::Provenance::predicted);
+  EXPECT_EQ(view.set.provenance, formats::ResultProvenance::predicted);
   ASSERT_EQ(view.lines.size(), 2u);
   EXPECT_EQ(view.lines[0].input_len, 512);
   EXPECT_EQ(view.lines[0].points, (std::vector<size_t>{2, 1}));
@@ -56,8 +56,8 @@ TEST(SweepView, CapacityUsesThePointsOfTheLine) {
 
 TEST(SweepView, CountsAndIgnoresInvalidPoints) {
   RunView run = run_of({point(512, 1, 40)});
-  run.feed({2, event::Point{2, "sweep", Json{{"completed", "many"}}}});
-  run.feed({3, event::Point{3, "size", Json{{"batch", 1}}}});
+  run.feed({2, event::ResultPoint{2, "sweep", Json{{"completed", "many"}}}});
+  run.feed({3, event::ResultPoint{3, "size", Json{{"batch", 1}}}});
   const SweepView view = sweep_view(run);
   EXPECT_EQ(view.set.points.size(), 1u);
   EXPECT_EQ(view.ignored, 1u);

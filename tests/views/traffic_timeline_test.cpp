@@ -11,7 +11,7 @@ namespace mw::views {
 namespace {
 
 // Two layers gather over fsdp, one sums over tp; two devices.
-event::Traffic step(long number, std::int64_t bytes) {
+event::StepTraffic step(long number, std::int64_t bytes) {
   return {number,
           {{"all-gather", "fsdp", "forward", "FSDP gather", 0, 2, Bytes(bytes), 0.5, 0.25},
            {"all-gather", "fsdp", "forward", "FSDP gather", 1, 2, Bytes(bytes), 0.5, 0.125},
@@ -31,13 +31,13 @@ TEST(TrafficTimeline, SumsTrafficOverLayers) {
 }
 
 TEST(TrafficTimeline, ReportsPlannedAndMeasuredBytes) {
-  event::Traffic right = step(1, 100), wrong = step(2, 100), silent = step(3, 100);
-  for (event::Traffic* t : {&right, &wrong})
-    for (event::Traffic::Entry& e : t->entries) e.planned = e.bytes;
+  event::StepTraffic right = step(1, 100), wrong = step(2, 100), silent = step(3, 100);
+  for (event::StepTraffic* t : {&right, &wrong})
+    for (event::StepTraffic::Entry& e : t->entries) e.planned = e.bytes;
   wrong.entries[1].planned = Bytes(96);  // of two layers' gathers over fsdp
   silent.entries[0].planned = Bytes(100);
   TrafficTimeline t;
-  for (const event::Traffic* e : {&right, &wrong, &silent}) t.append(1, *e);
+  for (const event::StepTraffic* e : {&right, &wrong, &silent}) t.append(1, *e);
   const auto planned = [&](size_t point) { return by_axis(t, t.points[point]).at(0).sum; };
   EXPECT_EQ(planned(0).planned, 200);
   EXPECT_TRUE(planned(0).as_planned());

@@ -1,31 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/charts/chart.h"
 
-#include <QAccessible>
-#include <QContextMenuEvent>
-#include <QHelpEvent>
 #include <QMenu>
 #include <QMessageBox>
-#include <QMouseEvent>
 #include <QPainter>
-#include <QPointer>
-#include <QPushButton>
 #include <QTableView>
-#include <QToolButton>
-#include <QToolTip>
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/error.h"
-#include "ui/charts/chart_export.h"
 #include "ui/charts/chart_paint.h"
 #include "ui/charts/chart_table.h"
 #include "ui/charts/chart_types.h"
-#include "ui/theme/accessible_role.h"
-#include "ui/theme/icons.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 

@@ -2,16 +2,13 @@
 // A chart of lines or stacked areas over a shared x axis, with readouts in the legend, cursor, pan, zoom, log scale,
 // table view and PNG export. Draws no more points than its pixels can show. GUI thread.
 #pragma once
-#include <QPixmap>
-#include <QWidget>
 #include <filesystem>
 
 #include "ui/charts/chart_gestures.h"
 #include "ui/charts/chart_legend.h"
 #include "ui/charts/chart_scene.h"
+#include "ui/theme/widgets.h"
 
-class QPushButton;
-class QToolButton;
 class QMenu;
 
 namespace mw::ui {

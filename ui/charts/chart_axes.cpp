@@ -49,7 +49,7 @@ double ChartAxes::below() const {
 }
 
 double ChartAxes::to_x(const QRectF& area, double x) const {
-  const Span r = link.range();
+  const AxisRange r = link.range();
   return area.left() + (x - r.low) / r.size() * area.width();
 }
 
@@ -69,13 +69,13 @@ double ChartAxes::x_at(QPointF at) const {
 double ChartAxes::axis_y(double y) const {
   if (std::isnan(y)) return y;  // a gap
   const bool logarithmic = is_logarithmic();
-  const Span axis = logarithmic ? Span{std::log10(y_.low), std::log10(y_.high)} : y_;
+  const AxisRange axis = logarithmic ? AxisRange{std::log10(y_.low), std::log10(y_.high)} : y_;
   const double at = !logarithmic ? y : y > 0 ? std::log10(y) : axis.low - 0.1 * axis.size();
   return std::clamp(at, axis.low - 4 * axis.size(), axis.high + 4 * axis.size());
 }
 
-Span ChartAxes::wanted_y() const {
-  const Span x = link.range();
+AxisRange ChartAxes::wanted_y() const {
+  const AxisRange x = link.range();
   double low = INFINITY, high = -INFINITY;
   for (const ChartLine& line : content.lines) {
     if (content.is_hidden(line.name)) continue;
@@ -98,13 +98,13 @@ Span ChartAxes::wanted_y() const {
 }
 
 void ChartAxes::update_y() {
-  Span wanted = wanted_y();
+  AxisRange wanted = wanted_y();
   if (!(wanted.low <= wanted.high)) {
     y_ = {0, 1};
     return;
   }
   if (content.scale == Scale::logarithmic && wanted.low <= 0) wanted.low = wanted.high > 0 ? wanted.high * 1e-4 : 0;
-  const Span room = padded(wanted, content.scale);
+  const AxisRange room = padded(wanted, content.scale);
   const double low = content.options.from_zero || content.options.rows ? 0 : room.low;
   // Hysteresis: the axis changes only if the data leaves it or fills too little of it.
   const bool inside = wanted.low >= y_.low && wanted.high <= y_.high;
@@ -130,7 +130,7 @@ std::vector<Tick> ChartAxes::y_ticks(const QRectF& area) const {
 // have units, and what is behind a comma says how the values were taken.
 QString ChartAxes::y_title(double room) const {
   const QString unit =
-      content.options.quantity == Quantity::plain ? content.options.unit.section(u", "_s, 0, 0) : QString();
+      content.options.quantity == AxisQuantity::plain ? content.options.unit.section(u", "_s, 0, 0) : QString();
   const QString last = content.options.title.section(u' ', -1);
   const QFontMetricsF metrics(small_font());
   for (const QString& form : {unit, content.options.title, unit.section(u' ', 0, 0), capitalized(last)})

@@ -26,7 +26,7 @@ class ChartAxes {
   double below() const;             // height of what is below the area
   double left_margin() const { return left_margin_; }
   double right_margin() const { return right_margin_; }
-  Span y() const { return y_; }
+  AxisRange y() const { return y_; }
   bool is_logarithmic() const { return content.scale == Scale::logarithmic && y_.low > 0; }
   double x_at(QPointF at) const;
   double to_x(const QRectF& area, double x) const;
@@ -38,11 +38,11 @@ class ChartAxes {
   QString y_title(double room) const;  // pixels
 
  private:
-  Span wanted_y() const;
+  AxisRange wanted_y() const;
   void update_y();
   void fit_margin();
   void fit_row_margins();
-  Span y_{0, 1};
+  AxisRange y_{0, 1};
   double left_margin_ = 40, right_margin_ = kRight;
 };
 

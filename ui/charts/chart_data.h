@@ -3,11 +3,9 @@
 // alive.
 #pragma once
 #include <QColor>
-#include <QString>
 #include <functional>
 #include <memory>
 #include <set>
-#include <vector>
 
 #include "core/views/series.h"
 #include "ui/charts/ticks.h"
@@ -15,7 +13,7 @@
 namespace mw::ui {
 
 // Solid, dashed, dotted; dash-dot: a requested value, not a result.
-enum class Origin { measured, predicted, imported, requested };
+enum class LineOrigin { measured, predicted, imported, requested };
 enum class Marks { none, points, squares, triangles, diamonds };  // for few samples; shapes distinguish lines
 
 struct ChartFlag {  // marks a questionable sample; the text is shown on hover
@@ -28,7 +26,7 @@ struct ChartLine {
   QString name{};
   QColor color{};
   std::shared_ptr<const views::Series> raw{}, smooth{};  // smooth may be null: then raw is drawn
-  Origin origin = Origin::measured;
+  LineOrigin origin = LineOrigin::measured;
   Marks marks = Marks::none;
   std::shared_ptr<const views::Series> low{}, high{};  // a band: an interval, or up to a percentile
   std::vector<views::Point> path{};                    // order of connection if it is not that of x
@@ -37,7 +35,7 @@ struct ChartLine {
 };
 
 // Stacked areas; values[layer][i] belongs to x[i].
-struct Stack {
+struct StackSamples {
   std::vector<double> x;
   std::vector<std::vector<double>> values;
   std::vector<double> start{};  // where the bottom layer begins, by x; empty: at zero
@@ -45,14 +43,14 @@ struct Stack {
 enum class Shape { areas, bars };
 struct ChartStack {
   std::vector<std::pair<QString, QColor>> layers;  // bottom first
-  std::function<Stack(double x0, double x1, int columns)> sample;
+  std::function<StackSamples(double x0, double x1, int columns)> sample;
   std::function<std::vector<double>(double x)> at;  // the layers at a cursor; empty: none there
   std::function<double(double x0, double x1)> highest;
   Shape shape = Shape::areas;
   double bar_width = 0;                            // each bar fills [x, x + bar_width]; 0: bars at named positions
   std::function<std::vector<double>()> overall{};  // legend values without a cursor; none: the last ones
-  std::function<Origin(double x)> origin{};        // of the layers at x; none: all measured
-  Origin origin_at(double x) const { return origin ? origin(x) : Origin::measured; }
+  std::function<LineOrigin(double x)> origin{};    // of the layers at x; none: all measured
+  LineOrigin origin_at(double x) const { return origin ? origin(x) : LineOrigin::measured; }
 };
 
 // Horizontal bars, one below the other, of a chart of rows.
@@ -60,7 +58,7 @@ struct ChartBar {
   QString name{}, detail{};      // beside the bar
   std::vector<double> values{};  // by layer, zero or more
   double start = 0;              // where the first layer begins
-  Origin origin = Origin::predicted;
+  LineOrigin origin = LineOrigin::predicted;
   QString text{};          // behind the bar
   QString tip{};           // tooltip
   bool is_strong = false;  // the name is bold
@@ -86,14 +84,14 @@ struct LevelLine {  // a horizontal line (capacity, prediction) or a vertical li
   QString name{};
   double value = 0;
   QColor color{};
-  Origin origin = Origin::measured;
+  LineOrigin origin = LineOrigin::measured;
   QString text{};  // instead of the value
   bool operator==(const LevelLine&) const = default;
 };
 
 struct ChartOptions {
   QString title{}, unit{};  // the unit is shown beside the title
-  Quantity quantity = Quantity::plain;
+  AxisQuantity quantity = AxisQuantity::plain;
   QString empty{};           // shown while there is no data
   bool jump_to_now = false;  // has the "Jump to Now" button
   bool from_zero = false;    // the y axis starts at zero

@@ -2,8 +2,6 @@
 #include "ui/charts/chart_gestures.h"
 
 #include <QKeyEvent>
-#include <QMouseEvent>
-#include <QWheelEvent>
 #include <algorithm>
 #include <cmath>
 
@@ -83,7 +81,7 @@ void ChartGestures::turn(QWheelEvent& event) {
 }
 
 bool ChartGestures::press_key(const QKeyEvent& event) {
-  const Span r = link_.range();
+  const AxisRange r = link_.range();
   const int far = event.modifiers() & Qt::ShiftModifier ? 10 : 1;
   const double at = link_.playhead().value_or(std::min(r.high, link_.data().high));
   const double middle = link_.playhead().value_or((r.low + r.high) / 2);

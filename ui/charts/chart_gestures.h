@@ -27,7 +27,7 @@ class ChartGestures {
   ChartLink& link_;
   bool dragging_ = false, moved_ = false;
   QPointF pressed_at_;
-  Span pressed_range_;
+  AxisRange pressed_range_;
 };
 
 }  // namespace mw::ui

@@ -33,7 +33,7 @@ void blank_crowded_labels(std::vector<Tick>& ticks, double width, auto pixel_of)
 }
 
 // The band between the smallest and the largest sample of each pixel column.
-SceneArea envelope(const views::Series& series, Span x, int columns, const QBrush& brush) {
+SceneArea envelope(const views::Series& series, AxisRange x, int columns, const QBrush& brush) {
   SceneArea area{.brush = brush};
   const double dx = x.size() / columns;
   for (int c = 0; c < columns; ++c) {
@@ -57,7 +57,7 @@ void map_y(const ChartAxes& axes, QList<QPointF>& points) {
 }
 
 // `pixel`: the width of a pixel on the x axis.
-Span bar_span(const ChartAxes& axes, double x, double pixel) {
+AxisRange bar_span(const ChartAxes& axes, double x, double pixel) {
   if (axes.content.stack.bar_width > 0) return {x, x + std::max(axes.content.stack.bar_width - pixel, pixel)};
   double gap = axes.link.range().size();
   for (size_t i = 1; i < axes.link.stops().size(); ++i)
@@ -68,8 +68,8 @@ Span bar_span(const ChartAxes& axes, double x, double pixel) {
 }
 
 void add_axes(const ChartAxes& axes, const QRectF& area, SceneItems& out) {
-  const Span x = axes.link.range();
-  const auto outside = [](Span range) {
+  const AxisRange x = axes.link.range();
+  const auto outside = [](AxisRange range) {
     return [range](const Tick& tick) { return tick.value < range.low || tick.value > range.high; };
   };
   const double air = ChartAxes::kAir * x.size() / area.width();
@@ -90,7 +90,7 @@ void add_axes(const ChartAxes& axes, const QRectF& area, SceneItems& out) {
 // The samples behind a smoothed line.
 void add_raw(const ChartAxes& axes, const QRectF& area, const ChartLine& line, SceneItems& out) {
   const views::Series& raw = *line.raw;
-  const Span x = axes.link.range();
+  const AxisRange x = axes.link.range();
   const int columns = static_cast<int>(area.width());
   const auto [begin, end] = raw.window(x.low, x.high);
   const double alpha = theme().shade == Shade::dark ? 0.30 : 0.26;
@@ -117,14 +117,14 @@ void add_interval(const ChartAxes& axes, const ChartLine& line, SceneItems& out)
 
 void add_line(const ChartAxes& axes, const QRectF& area, const ChartLine& line, SceneItems& out) {
   const views::Series& series = line.smooth ? *line.smooth : *line.raw;
-  const Span x = axes.link.range();
+  const AxisRange x = axes.link.range();
   const int columns = std::max(2, static_cast<int>(area.width()) / (line.smooth ? 3 : 2));
   QList<QPointF> points = points_of(line.path.empty() ? series.decimate(x.low, x.high, columns) : line.path);
   // Noisy lines are thin, smooth ones may be bold.
   const bool dense = !line.smooth && static_cast<double>(points.size()) > area.width();
   // Round caps would close the gaps of dots and dashes.
-  const Qt::PenCapStyle cap = line.origin == Origin::measured ? Qt::RoundCap : Qt::FlatCap;
-  const QPen pen(axes.content.color_of(line), dense || line.origin == Origin::requested ? 1.0 : 1.7,
+  const Qt::PenCapStyle cap = line.origin == LineOrigin::measured ? Qt::RoundCap : Qt::FlatCap;
+  const QPen pen(axes.content.color_of(line), dense || line.origin == LineOrigin::requested ? 1.0 : 1.7,
                  pen_style(line.origin), cap, Qt::RoundJoin);
   out.lines.push_back({std::move(points), pen});
 }
@@ -145,8 +145,8 @@ void add_marks(const ChartAxes& axes, const QRectF& area, const ChartLine& line,
 }
 
 void add_stack(const ChartAxes& axes, const QRectF& area, SceneItems& out) {
-  const Span x = axes.link.range();
-  const Stack stack = axes.content.stack.sample(x.low, x.high, std::max(2, static_cast<int>(area.width()) / 2));
+  const AxisRange x = axes.link.range();
+  const StackSamples stack = axes.content.stack.sample(x.low, x.high, std::max(2, static_cast<int>(area.width()) / 2));
   std::vector<double> floor(stack.x.size(), 0.0);
   for (size_t layer = 0; layer < stack.values.size(); ++layer) {
     const auto& [name, color] = axes.content.stack.layers[layer];
@@ -166,8 +166,8 @@ void add_stack(const ChartAxes& axes, const QRectF& area, SceneItems& out) {
 // The bars of a layer are one area that has no height between them: QBarSeries has its bars at whole numbers only. The
 // fill of predicted ones is hatched. Rows have the axes swapped and go down.
 void add_bars(const ChartAxes& axes, const QRectF& area, SceneItems& out) {
-  const Stack stack = axes.content.stack.sample(axes.link.range().low, axes.link.range().high,
-                                                std::max(2, static_cast<int>(area.width())));
+  const StackSamples stack = axes.content.stack.sample(axes.link.range().low, axes.link.range().high,
+                                                       std::max(2, static_cast<int>(area.width())));
   const double pixel = axes.link.range().size() / (axes.content.options.rows ? area.height() : area.width());
   const auto corner = [&axes](double x, double y) {
     return axes.content.options.rows ? QPointF(y, -x) : QPointF(x, y);
@@ -182,8 +182,8 @@ void add_bars(const ChartAxes& axes, const QRectF& area, SceneItems& out) {
     for (size_t i = 0; i < stack.x.size(); ++i) {
       const double value = stack.values[layer][i];
       if (value <= 0) continue;
-      const Span bar = bar_span(axes, stack.x[i], pixel);
-      SceneArea& bars = axes.content.stack.origin_at(stack.x[i]) == Origin::measured ? measured : predicted;
+      const AxisRange bar = bar_span(axes, stack.x[i], pixel);
+      SceneArea& bars = axes.content.stack.origin_at(stack.x[i]) == LineOrigin::measured ? measured : predicted;
       const double top = floor[i] + value, ground = axes.y().low;
       bars.upper << corner(bar.low, ground) << corner(bar.low, top) << corner(bar.high, top)
                  << corner(bar.high, ground);
@@ -198,7 +198,7 @@ void add_bars(const ChartAxes& axes, const QRectF& area, SceneItems& out) {
     out.areas.push_back(std::move(predicted));
   }
   for (size_t i = 0; !axes.content.options.rows && i < stack.x.size(); ++i)
-    if (const Span bar = bar_span(axes, stack.x[i], pixel); floor[i] > axes.y().high)
+    if (const AxisRange bar = bar_span(axes, stack.x[i], pixel); floor[i] > axes.y().high)
       out.cut_bars.push_back((bar.low + bar.high) / 2);
 }
 
@@ -225,7 +225,7 @@ SceneItems chart_items(const ChartAxes& axes, const QRectF& area) {
     if (line.raw && !axes.content.is_hidden(line.name)) add_line(axes, area, line, out);
   for (const ChartLine& line : axes.content.lines)
     if (line.raw && !axes.content.is_hidden(line.name)) add_marks(axes, area, line, out);
-  const Span x = axes.link.range();
+  const AxisRange x = axes.link.range();
   for (const LevelLine& level : axes.content.levels)
     if (level.value <= axes.y().high)
       out.lines.push_back({{{x.low, level.value}, {x.high, level.value}}, level_pen(level)});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/charts/chart_legend.h"
 
-#include <QPainter>
 #include <algorithm>
 
 #include "ui/charts/chart_strokes.h"
@@ -37,15 +36,15 @@ std::vector<LegendEntry> legend_entries(const ChartAxes& axes) {
   }
   double total = 0;
   for (const double v : values) total += v;
-  const Origin origin = content.stack.origin_at(reading.value_or(axes.link.data().high));
+  const LineOrigin origin = content.stack.origin_at(reading.value_or(axes.link.data().high));
   if (!values.empty())
-    out.push_back({origin == Origin::predicted ? ChartLegend::tr("predicted total") : ChartLegend::tr("total"),
+    out.push_back({origin == LineOrigin::predicted ? ChartLegend::tr("predicted total") : ChartLegend::tr("total"),
                    {},
                    origin,
                    value_text(total, content.options.quantity)});
   for (size_t i = content.stack.layers.size(); i-- > 0;)  // in visual order: the top layer first
     if (i < values.size() && values[i] > 0)
-      out.push_back({content.stack.layers[i].first, content.stack.layers[i].second, Origin::measured,
+      out.push_back({content.stack.layers[i].first, content.stack.layers[i].second, LineOrigin::measured,
                      value_text(values[i], content.options.quantity)});
   return out;
 }

@@ -13,7 +13,7 @@ namespace mw::ui {
 struct LegendEntry {
   QString name;
   QColor color;  // invalid: a sum without a mark
-  Origin origin = Origin::measured;
+  LineOrigin origin = LineOrigin::measured;
   QString value;
   Marks marks = Marks::none;
   QRectF at{};

@@ -45,13 +45,13 @@ bool ChartLink::take_turn(QWidget& chart) {
   return false;
 }
 
-void ChartLink::set_range(Span range) {
+void ChartLink::set_range(AxisRange range) {
   if (range == range_) return;
   range_ = range;
   emit range_changed();
 }
 
-Span ChartLink::followed_range() const {
+AxisRange ChartLink::followed_range() const {
   constexpr double kRoom = 1.1, kLeastFilled = 0.85;
   if (growth_ == Growth::complete) return data_;
   const bool contains_data = range_.low == data_.low && range_.high >= data_.high;
@@ -59,13 +59,13 @@ Span ChartLink::followed_range() const {
   return {data_.low, data_.low + kRoom * data_.size()};
 }
 
-void ChartLink::set_data(Span data, Growth growth) {
-  data_ = data.size() > 0 ? data : Span{data.low, data.low + 1};
+void ChartLink::set_data(AxisRange data, Growth growth) {
+  data_ = data.size() > 0 ? data : AxisRange{data.low, data.low + 1};
   growth_ = growth;
   if (following_) set_range(followed_range());
 }
 
-void ChartLink::set_x(const QString& name, Quantity quantity) {
+void ChartLink::set_x(const QString& name, AxisQuantity quantity) {
   x_name_ = name;
   x_quantity_ = quantity;
 }
@@ -81,7 +81,7 @@ QString ChartLink::x_text(double x) const {
 }
 
 double ChartLink::x_beside(double x, int by) const {
-  if (stops_.empty()) return x + by * (x_quantity_ == Quantity::count ? 1 : range_.size() / 200);
+  if (stops_.empty()) return x + by * (x_quantity_ == AxisQuantity::count ? 1 : range_.size() / 200);
   const auto at = std::lower_bound(stops_.begin(), stops_.end(), x - 1e-9,
                                    [](const Tick& stop, double value) { return stop.value < value; });
   const auto wanted = (at - stops_.begin()) + by;
@@ -114,10 +114,10 @@ void ChartLink::set_following(bool on) {
   emit following_changed(on);
 }
 
-void ChartLink::show_range(Span range) {
+void ChartLink::show_range(AxisRange range) {
   set_following(false);
   // At least a few samples, at most all of them, always overlapping the data.
-  const double least = !stops_.empty() ? 1 : x_quantity_ == Quantity::count ? 4 : data_.size() / 2000;
+  const double least = !stops_.empty() ? 1 : x_quantity_ == AxisQuantity::count ? 4 : data_.size() / 2000;
   double width = std::clamp(range.size(), std::min(least, data_.size()), data_.size());
   const double low = std::clamp(range.low, data_.low, std::max(data_.low, data_.high - width));
   set_range({low, low + width});

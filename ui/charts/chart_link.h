@@ -7,7 +7,6 @@
 #include <QWidget>
 #include <deque>
 #include <optional>
-#include <vector>
 
 #include "ui/charts/ticks.h"
 
@@ -21,14 +20,14 @@ class ChartLink : public QObject {
  public:
   explicit ChartLink(QObject* parent = nullptr);
 
-  Span range() const { return range_; }  // visible
-  Span data() const { return data_; }    // of all data
+  AxisRange range() const { return range_; }  // visible
+  AxisRange data() const { return data_; }    // of all data
   bool is_following() const { return following_; }
   std::optional<double> cursor() const { return cursor_; }      // under the mouse
   std::optional<double> playhead() const { return playhead_; }  // pinned
   // Where values are read: cursor, otherwise playhead, otherwise none (the newest values).
   std::optional<double> reading() const { return cursor_ ? cursor_ : playhead_; }
-  Quantity x_quantity() const { return x_quantity_; }
+  AxisQuantity x_quantity() const { return x_quantity_; }
   QString x_name() const { return x_name_; }  // "step", "time"
 
   // An x axis with named, ascending positions: only these have ticks, and cursor and playhead move between them. Empty:
@@ -38,12 +37,12 @@ class ChartLink : public QObject {
   QString x_text(double x) const;           // as shown in readouts
   double x_beside(double x, int by) const;  // position after a key press; negative `by`: to the left
 
-  void set_data(Span data, Growth growth = Growth::complete);  // the view moves along while following
-  void set_x(const QString& name, Quantity quantity);
+  void set_data(AxisRange data, Growth growth = Growth::complete);  // the view moves along while following
+  void set_x(const QString& name, AxisQuantity quantity);
   void set_cursor(std::optional<double> x);
   void set_playhead(std::optional<double> x);
-  void set_following(bool on);  // on: shows everything up to the newest data
-  void show_range(Span range);  // by the user; stops following
+  void set_following(bool on);       // on: shows everything up to the newest data
+  void show_range(AxisRange range);  // by the user; stops following
   void zoom(double factor, double around);
   void pan(double share);  // of the visible width
   void reset();            // for another run
@@ -59,15 +58,15 @@ class ChartLink : public QObject {
   void following_changed(bool on);
 
  private:
-  void set_range(Span range);
+  void set_range(AxisRange range);
   void give_turn();
-  Span followed_range() const;
+  AxisRange followed_range() const;
   std::optional<double> snapped(std::optional<double> x) const;
-  Span range_{0, 1}, data_{0, 1};
+  AxisRange range_{0, 1}, data_{0, 1};
   Growth growth_ = Growth::complete;
   bool following_ = true;
   std::optional<double> cursor_, playhead_;
-  Quantity x_quantity_ = Quantity::count;
+  AxisQuantity x_quantity_ = AxisQuantity::count;
   QString x_name_;
   std::vector<Tick> stops_;
   std::deque<QPointer<QWidget>> waiting_;  // for their turn

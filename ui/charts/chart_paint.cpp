@@ -2,7 +2,6 @@
 // Painting over the picture of Qt Charts: labels of levels and limits, cursor, notes.
 #include "ui/charts/chart_paint.h"
 
-#include <QPainter>
 #include <algorithm>
 #include <cmath>
 #include <map>

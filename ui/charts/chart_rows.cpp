@@ -2,7 +2,6 @@
 // Charts of rows: horizontal bars, one below the other. The axis of positions goes down, that of values to the right.
 // The names of the rows and the texts behind the bars are painted, because labels of Qt Charts have one font, and it
 // hides those of low rows.
-#include <QPainter>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -57,7 +56,7 @@ void ChartAxes::fit_row_margins() {
 }
 
 void add_row_axes(const ChartAxes& axes, const QRectF& area, SceneItems& out) {
-  const Span rows = axes.link.range();
+  const AxisRange rows = axes.link.range();
   const double air = ChartAxes::kAir * axes.y().size() / area.width();
   out.x = {{axes.y().low - air, axes.y().high + air},
            ticks(axes.y(), std::max(2, static_cast<int>(area.width() / kValueTick)), axes.content.options.quantity,

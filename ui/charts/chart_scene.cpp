@@ -3,8 +3,6 @@
 
 #include <QGraphicsLayout>
 #include <QPainter>
-#include <QSet>
-#include <QSignalBlocker>
 #include <QtCharts/QAreaSeries>
 #include <QtCharts/QCategoryAxis>
 #include <QtCharts/QChart>
@@ -24,11 +22,11 @@ constexpr double kMarkPixels = 9;
 
 // The axes of Qt Charts always show 0 to 1, because a change of their range lays out the axis and all series at once,
 // before the points are replaced.
-double share_of(Span range, double value) {
+double share_of(AxisRange range, double value) {
   return (value - range.low) / range.size();
 }
 
-void to_shares(QList<QPointF>& points, Span x, Span y) {
+void to_shares(QList<QPointF>& points, AxisRange x, AxisRange y) {
   for (QPointF& point : points) point = {share_of(x, point.x()), share_of(y, point.y())};
 }
 

@@ -5,7 +5,6 @@
 #include <QGraphicsScene>
 #include <QPen>
 #include <QPointF>
-#include <vector>
 
 #include "ui/charts/chart_data.h"
 
@@ -18,7 +17,7 @@ class QScatterSeries;
 namespace mw::ui {
 
 struct SceneAxis {
-  Span range{};
+  AxisRange range{};
   std::vector<Tick> ticks{};  // inside the range
   QString title{};            // with the unit
 };

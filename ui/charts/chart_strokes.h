@@ -3,7 +3,6 @@
 #pragma once
 #include <QPainter>
 
-#include <QPainter>
 
 #include "ui/charts/chart_data.h"
 
@@ -12,15 +11,15 @@ namespace mw::ui {
 // Lower charts have no axis titles: Qt Charts gives an axis at most 40 % of the height and would elide them.
 inline constexpr int kTitledHeight = 120;
 
-inline Qt::PenStyle pen_style(Origin origin) {
+inline Qt::PenStyle pen_style(LineOrigin origin) {
   switch (origin) {
-    case Origin::measured:
+    case LineOrigin::measured:
       return Qt::SolidLine;
-    case Origin::predicted:
+    case LineOrigin::predicted:
       return Qt::DashLine;
-    case Origin::imported:
+    case LineOrigin::imported:
       return Qt::DotLine;
-    case Origin::requested:
+    case LineOrigin::requested:
       return Qt::DashDotLine;
   }
   return Qt::SolidLine;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/charts/chart_table.h"
 
+#include <QBuffer>
 #include <QClipboard>
 #include <QGuiApplication>
-#include <QHeaderView>
-#include <QTableView>
-#include <cmath>
+#include <QPainter>
+#include <QSvgGenerator>
 #include <map>
 
+#include "core/base/error.h"
+#include "core/base/files.h"
 #include "ui/charts/chart.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
 
 namespace mw::ui {
 namespace {
@@ -20,13 +21,13 @@ constexpr size_t kMaxRows = 100000;
 // Values by x, one per layer or line.
 std::map<double, std::vector<double>> visible_values(const Chart& chart) {
   std::map<double, std::vector<double>> rows;
-  const Span x = chart.link().range();
+  const AxisRange x = chart.link().range();
   const auto add = [&](double at, size_t column, size_t columns, double value) {
     if (rows.size() >= kMaxRows && !rows.contains(at)) return;
     rows.try_emplace(at, columns, std::nan("")).first->second[column] = value;
   };
   if (chart.content().stack.sample) {
-    const Stack all = chart.content().stack.sample(x.low, x.high, static_cast<int>(kMaxRows / 2));
+    const StackSamples all = chart.content().stack.sample(x.low, x.high, static_cast<int>(kMaxRows / 2));
     for (size_t l = 0; l < all.values.size(); ++l)
       for (size_t i = 0; i < all.x.size(); ++i) add(all.x[i], l, all.values.size(), all.values[l][i]);
     return rows;
@@ -40,7 +41,7 @@ std::map<double, std::vector<double>> visible_values(const Chart& chart) {
   return rows;
 }
 
-TableColumn<ChartRow> chart_column(const QString& title, size_t column, Quantity quantity) {
+TableColumn<ChartRow> chart_column(const QString& title, size_t column, AxisQuantity quantity) {
   return {.title = title, .alignment = Qt::AlignRight, .text = [column, quantity](const ChartRow& row) {
             if (column == 0 && !row.name.isEmpty()) return row.name;
             const double value = row.values[column];
@@ -62,7 +63,7 @@ void ChartTableModel::load(const Chart& chart) {
     ChartRow& row = rows.emplace_back(ChartRow{.values = {x}});
     row.values.insert(row.values.end(), values.begin(), values.end());
     if (link.stops().empty()) continue;
-    const bool measured = !chart.content().stack.sample || chart.content().stack.origin_at(x) == Origin::measured;
+    const bool measured = !chart.content().stack.sample || chart.content().stack.origin_at(x) == LineOrigin::measured;
     row.name = measured ? link.x_text(x) : tr("%1 (predicted)").arg(link.x_text(x));
     if (chart.options().rows) row.text = chart.bars().bars[static_cast<size_t>(std::lround(x))].text;
   }
@@ -114,6 +115,56 @@ void copy_csv(const Chart& chart) {
   ChartTableModel model(nullptr);
   model.load(chart);
   QGuiApplication::clipboard()->setText(model.csv());
+}
+
+namespace {
+
+constexpr double kPixelRatio = 2;
+
+QByteArray png_of(Chart& chart) {
+  QPixmap picture(chart.size() * kPixelRatio);
+  picture.setDevicePixelRatio(kPixelRatio);
+  chart.render(&picture, QPoint(), QRegion(), QWidget::DrawWindowBackground);
+  QBuffer buffer;
+  picture.save(&buffer, "PNG");
+  return buffer.data();
+}
+
+QByteArray svg_of(Chart& chart) {
+  QBuffer buffer;
+  QSvgGenerator svg;
+  svg.setOutputDevice(&buffer);
+  svg.setSize(chart.size());
+  svg.setViewBox(chart.rect());
+  svg.setTitle(chart.options().title);
+  QPainter painter(&svg);
+  chart.paint_whole(painter);
+  painter.end();
+  return buffer.data();
+}
+
+QByteArray csv_of(const Chart& chart) {
+  ChartTableModel table(nullptr);
+  table.load(chart);
+  return table.csv().toUtf8();
+}
+
+}  // namespace
+
+QString chart_file_filter() {
+  return QObject::tr("PNG image (*.png);;SVG image (*.svg);;CSV (*.csv)");
+}
+
+void export_chart(Chart& chart, const std::filesystem::path& file) {
+  const std::string ending = file.extension().string();
+  if (ending != ".png" && ending != ".svg" && ending != ".csv")
+    throw Error({.id = "EXPORT",
+                 .message = "a chart is not written in this format",
+                 .file = file.string(),
+                 .found = ending,
+                 .expected = ".png, .svg or .csv"});
+  const QByteArray content = ending == ".png" ? png_of(chart) : ending == ".svg" ? svg_of(chart) : csv_of(chart);
+  write_file_atomically(file, {content.constData(), static_cast<size_t>(content.size())});
 }
 
 }  // namespace mw::ui

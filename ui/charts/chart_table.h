@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The data of a chart as table rows, for reading, screen readers and the clipboard.
+// The data of a chart as table rows, for reading, screen readers, the clipboard and files. GUI thread.
 #pragma once
-#include <QCoreApplication>
 #include <QTimer>
-#include <vector>
+#include <filesystem>
 
 #include "ui/charts/ticks.h"
 #include "ui/theme/table_model.h"
@@ -48,5 +47,12 @@ class ChartTable {
 };
 
 void copy_csv(const Chart& chart);
+
+class Chart;
+
+QString chart_file_filter();  // of file dialogs
+// The picture (.png in twice the size, .svg), or the data of the visible range (.csv). Writes atomically. Throws
+// mw::Error for other endings and for files that cannot be written.
+void export_chart(Chart& chart, const std::filesystem::path& file);
 
 }  // namespace mw::ui

@@ -31,7 +31,7 @@ ChartStack histogram_stack(Histogram given) {
     return values;
   };
   stack.sample = [histogram](double x0, double x1, int) {
-    Stack out;
+    StackSamples out;
     out.values.resize(histogram->layers.size());
     for (size_t bin = bin_of(*histogram, x0); bin <= bin_of(*histogram, x1); ++bin) {
       out.x.push_back(static_cast<double>(bin) * histogram->width);
@@ -67,7 +67,7 @@ ChartStack bar_stack(const ChartBars& given) {
   stack.shape = Shape::bars;
   stack.layers = all->layers;
   stack.sample = [all](double x0, double x1, int) {
-    Stack out;
+    StackSamples out;
     out.values.resize(all->layers.size());
     for (size_t i = 0; i < all->bars.size(); ++i) {
       const auto x = static_cast<double>(i);

@@ -26,7 +26,7 @@ ChartStack bar_stack(const ChartBars& bars);
 struct ParetoPoints {
   QString name, front_name;
   QColor color;
-  Origin origin = Origin::measured;
+  LineOrigin origin = LineOrigin::measured;
   std::vector<views::Point> points{};
   std::vector<bool> front{};  // by point, from views::pareto_front() or by more than two criteria
 };

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/charts/parallel_chart.h"
 
-#include <QKeyEvent>
-#include <QMouseEvent>
 #include <QPainter>
 #include <algorithm>
 #include <cmath>
 
-#include "ui/theme/accessible_role.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

@@ -20,10 +20,10 @@ double round_step(double raw) {
   return decade * (m < 1.42 ? 1 : m < 3.17 ? 2 : m < 7.08 ? 5 : 10);
 }
 
-double step_for(double raw, Quantity quantity) {
-  if (quantity == Quantity::bytes) return std::exp2(std::round(std::log2(std::max(raw, 1.0))));
-  if (quantity == Quantity::count) return std::max(1.0, round_step(raw));
-  if (quantity == Quantity::seconds && raw > 1)
+double step_for(double raw, AxisQuantity quantity) {
+  if (quantity == AxisQuantity::bytes) return std::exp2(std::round(std::log2(std::max(raw, 1.0))));
+  if (quantity == AxisQuantity::count) return std::max(1.0, round_step(raw));
+  if (quantity == AxisQuantity::seconds && raw > 1)
     for (const double s : {2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
                            14400.0, 28800.0, 86400.0})
       if (raw <= s) return s;
@@ -66,26 +66,26 @@ QString bytes_text(double v, double step, double largest) {
   return QString::number(v / unit, 'f', decimals) + QString::fromUtf16(kUnits[name]);
 }
 
-QString tick_text(double v, double step, double largest, Quantity quantity) {
+QString tick_text(double v, double step, double largest, AxisQuantity quantity) {
   switch (quantity) {
-    case Quantity::bytes:
+    case AxisQuantity::bytes:
       return bytes_text(v, step, largest);
-    case Quantity::seconds:
+    case AxisQuantity::seconds:
       if (v == 0) return u"0 s"_s;
       if (largest < 1) return QString::number(v * 1e3, 'f', decimals_of(step * 1e3)) + u" ms"_s;
       if (largest < 60) return QString::number(v, 'f', decimals_of(step)) + u" s"_s;
       return qs(to_text(Seconds(v)));
-    case Quantity::count:
+    case AxisQuantity::count:
       return std::abs(v) >= 10000 ? qs(count_text(v)) : QString::number(std::llround(v));
-    case Quantity::percent:
+    case AxisQuantity::percent:
       return QString::number(v, 'f', std::min(decimals_of(step), 6)) + u" %"_s;
-    case Quantity::plain:
+    case AxisQuantity::plain:
       return plain_text(v, step, largest);
   }
   return {};
 }
 
-std::vector<Tick> log_ticks(Span span, int wanted, Quantity quantity) {
+std::vector<Tick> log_ticks(AxisRange span, int wanted, AxisQuantity quantity) {
   std::vector<Tick> out;
   const double low = std::log10(span.low), high = std::log10(span.high);
   if (high - low < 0.9) return ticks(span, wanted, quantity, Scale::linear);
@@ -93,7 +93,7 @@ std::vector<Tick> log_ticks(Span span, int wanted, Quantity quantity) {
   const bool fine = stride == 1 && (high - low) * 3 <= wanted;
   const bool powers = span.low < kSmall / 10 || span.high >= kLarge;  // for all ticks or none
   const auto text = [&](double v) {
-    if (quantity != Quantity::plain) return tick_text(v, v, v, quantity);
+    if (quantity != AxisQuantity::plain) return tick_text(v, v, v, quantity);
     return powers ? exponent_text(v, 0) : plain_text(v, v, 1);
   };
   for (int e = static_cast<int>(std::floor(low)); e <= static_cast<int>(std::ceil(high)); e += stride)
@@ -108,7 +108,7 @@ std::vector<Tick> log_ticks(Span span, int wanted, Quantity quantity) {
 
 }  // namespace
 
-std::vector<Tick> ticks(Span span, int wanted, Quantity quantity, Scale scale) {
+std::vector<Tick> ticks(AxisRange span, int wanted, AxisQuantity quantity, Scale scale) {
   std::vector<Tick> out;
   wanted = std::max(wanted, 1);
   if (!(span.size() > 0) || !std::isfinite(span.size())) return out;
@@ -121,19 +121,19 @@ std::vector<Tick> ticks(Span span, int wanted, Quantity quantity, Scale scale) {
   return out;
 }
 
-QString value_text(double v, Quantity quantity) {
+QString value_text(double v, AxisQuantity quantity) {
   if (std::isnan(v)) return u"\u2013"_s;  // a gap
   if (!std::isfinite(v)) return qs(number_text(v));
   switch (quantity) {
-    case Quantity::bytes:
+    case AxisQuantity::bytes:
       return qs(to_text(Bytes(std::llround(v))));
-    case Quantity::seconds:
+    case AxisQuantity::seconds:
       return qs(to_text(Seconds(v)));
-    case Quantity::count:
+    case AxisQuantity::count:
       return QString::number(std::llround(v));
-    case Quantity::percent:
+    case AxisQuantity::percent:
       return QString::number(v, 'f', v > 0 && v < 0.95 ? 1 : 0) + u" %"_s;
-    case Quantity::plain:
+    case AxisQuantity::plain:
       break;
   }
   const double a = std::abs(v);
@@ -142,7 +142,7 @@ QString value_text(double v, Quantity quantity) {
   return QString::number(v, 'f', a >= 1000 ? 0 : a >= 100 ? 1 : a >= 10 ? 2 : a >= 1 ? 3 : 4);
 }
 
-Span padded(Span s, Scale scale) {
+AxisRange padded(AxisRange s, Scale scale) {
   if (!(s.low <= s.high)) return {0, 1};
   if (scale == Scale::logarithmic && s.low > 0) {
     const double grow = std::max(1.05, std::pow(s.high / s.low, 0.05));

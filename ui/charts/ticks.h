@@ -6,13 +6,13 @@
 
 namespace mw::ui {
 
-enum class Quantity { plain, count, bytes, seconds, percent };  // determines tick steps and texts
+enum class AxisQuantity { plain, count, bytes, seconds, percent };  // determines tick steps and texts
 enum class Scale { linear, logarithmic };
 
-struct Span {
+struct AxisRange {
   double low = 0, high = 1;
   double size() const { return high - low; }
-  bool operator==(const Span&) const = default;
+  bool operator==(const AxisRange&) const = default;
 };
 
 struct Tick {
@@ -21,10 +21,10 @@ struct Tick {
 };
 
 // About `wanted` round ticks inside the span. Bytes step by powers of two, seconds by 1, 2, 5, 15, 30 of their unit.
-std::vector<Tick> ticks(Span span, int wanted, Quantity quantity, Scale scale);
+std::vector<Tick> ticks(AxisRange span, int wanted, AxisQuantity quantity, Scale scale);
 // One value as shown in readouts: "1.34", "12.4 MiB", "1:42", "2.00e-04".
-QString value_text(double value, Quantity quantity);
+QString value_text(double value, AxisQuantity quantity);
 // Widens `span` by a margin. Never empty, and never below zero unless the data is.
-Span padded(Span span, Scale scale);
+AxisRange padded(AxisRange span, Scale scale);
 
 }  // namespace mw::ui

@@ -4,15 +4,11 @@
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QPlainTextEdit>
-#include <QPushButton>
 #include <QRegularExpression>
-#include <QVBoxLayout>
 
-#include "core/base/quote.h"
+#include "core/base/text.h"
 #include "core/experiment/parameters.h"
 #include "core/store/store.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

@@ -2,11 +2,6 @@
 #include "ui/form/experiment_panel.h"
 
 #include <QTabBar>
-#include <QToolButton>
-#include <QVBoxLayout>
-
-#include "ui/theme/text.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {

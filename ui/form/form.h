@@ -2,19 +2,41 @@
 // The experiment form: a search box and one row per parameter in the groups of the parameter table. Advanced parameters
 // are folded, settings without effect on the experiment hidden. GUI thread.
 #pragma once
-#include <QWidget>
-#include <vector>
-
 #include "core/experiment/relevance.h"
-#include "ui/form/form_row.h"
+#include "ui/form/form_field.h"
+#include "ui/theme/widgets.h"
 
-class QBoxLayout;
-class QLabel;
 class QLineEdit;
 class QScrollArea;
-class QToolButton;
 
 namespace mw::ui {
+
+// One row of the form: label, editor, reset button and, below them, a problem with the value.
+class FormRow : public QWidget {
+  Q_OBJECT
+ public:
+  FormRow(const experiment::Parameter& parameter, Document& document, QWidget* parent);
+  void refresh();
+  bool matches(const QString& words) const;
+  bool covers(const std::string& place) const;  // whether the place is the key of this row or below it
+  FormField* field() { return field_; }
+  bool is_set() const { return set_; }
+  bool has_problem() const { return problem_shown_; }
+  // Whether the setting has an effect in the experiment.
+  bool is_concerned() const { return concerned_; }
+  void set_concerned(bool concerned) { concerned_ = concerned; }
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
+ private:
+  void show_label();
+  Document& document_;
+  FormField* field_;
+  QLabel *label_, *problem_;
+  QToolButton* reset_;
+  bool set_ = false, problem_shown_ = false, concerned_ = true;
+};
 
 class Form : public QWidget {
   Q_OBJECT

@@ -3,21 +3,14 @@
 
 #include <QAbstractItemView>
 #include <QCompleter>
-#include <QFrame>
 #include <QHeaderView>
-#include <QKeyEvent>
-#include <QLabel>
 #include <QPainter>
-#include <QPushButton>
 #include <QRegularExpression>
 #include <QStandardItemModel>
 #include <QTextBlock>
 #include <QTreeView>
-#include <QVBoxLayout>
 
 #include "core/experiment/schema.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

@@ -5,7 +5,7 @@
 #include <QSyntaxHighlighter>
 #include <QTimer>
 
-#include "core/experiment/json_completion.h"
+#include "core/experiment/schema.h"
 #include "ui/session/document.h"
 
 class QCompleter;

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/form/number_field.h"
 
-#include <QKeyEvent>
 #include <QLineEdit>
 #include <QPainter>
 #include <QSlider>
-#include <QToolButton>
-#include <QVBoxLayout>
-#include <QWheelEvent>
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/units.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
@@ -57,7 +51,7 @@ class UnitEdit : public QLineEdit {
 };
 
 NumberField::NumberField(const experiment::Parameter& parameter, QWidget* parent)
-    : Field(parameter, parent),
+    : FormField(parameter, parent),
       edit_(new UnitEdit(qs(parameter.unit), this)),
       slider_button_(flat_button(Glyph::slider, tr("Slider for %1").arg(qs(parameter.label)), this)) {
   auto* column = flush_layout<QVBoxLayout>(this, 1);
@@ -139,7 +133,7 @@ bool NumberField::eventFilter(QObject* watched, QEvent* event) {
     step(static_cast<QWheelEvent*>(event)->angleDelta().y() > 0 ? 1 : -1, false);
     return true;
   }
-  return Field::eventFilter(watched, event);
+  return FormField::eventFilter(watched, event);
 }
 
 void NumberField::toggle_slider(bool shown) {
@@ -165,7 +159,7 @@ void NumberField::toggle_slider(bool shown) {
                                    : (at - slider_low_) / (slider_high_ - slider_low_);
   slider_->setValue(static_cast<int>(std::lround(share * kSliderSteps)));
   connect(slider_, &QSlider::valueChanged, this, &NumberField::slide);
-  connect(slider_, &QSlider::sliderReleased, this, &Field::editing_finished);
+  connect(slider_, &QSlider::sliderReleased, this, &FormField::editing_finished);
   slider_->setFocus();
 }
 

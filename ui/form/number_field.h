@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Editor of a number: free text (also "2e-4"), steps by arrow keys and wheel, and an optional slider.
 #pragma once
-#include "ui/form/field.h"
+#include "ui/form/form_field.h"
 
 class QSlider;
 class QToolButton;
@@ -10,7 +10,7 @@ namespace mw::ui {
 
 class UnitEdit;
 
-class NumberField : public Field {
+class NumberField : public FormField {
   Q_OBJECT
  public:
   NumberField(const experiment::Parameter& parameter, QWidget* parent);

@@ -1,51 +1,37 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/form/picker.h"
 
-#include <QCoreApplication>
-#include <QHeaderView>
-#include <QKeyEvent>
 #include <QLineEdit>
-#include <QScreen>
 #include <QScrollBar>
 #include <QSortFilterProxyModel>
-#include <QTableView>
-#include <QVBoxLayout>
-#include <algorithm>
 
 #include "core/views/choices.h"
 #include "ui/form/form.h"
-#include "ui/form/text_fields.h"
 #include "ui/session/background_task.h"
-#include "ui/theme/table_model.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
+
+namespace fs = std::filesystem;
 namespace {
 
 constexpr QSize kPickerSize(520, 340), kLargestPicker(760, 340);
 constexpr int kWidestName = 300;
 
 using TargetRow = views::TargetChoice;
+using TargetTable = TableModel<TargetRow>;
 using ModelRow = views::ModelChoice;
 
 QAbstractItemModel* target_model(const plan::LoadContext& context) {
-  const auto name = [](const TargetRow& t) { return qs(t.id); };
-  auto* model = new TableModel<TargetRow>(
-      {{.title = PickerPopup::tr("Target"), .text = name},
-       {.title = PickerPopup::tr("Chip"), .text = [](const TargetRow& t) { return qs(t.chip); }},
-       number_column<TargetRow>(
-           PickerPopup::tr("Chips"), [](const TargetRow& t) { return grouped(t.chips); },
-           [](const TargetRow& t) { return t.chips; }),
-       number_column<TargetRow>(
-           PickerPopup::tr("Memory per device"), [](const TargetRow& t) { return qs(to_text(t.memory)); },
-           [](const TargetRow& t) { return static_cast<qlonglong>(t.memory.value); }),
-       number_column<TargetRow>(
-           PickerPopup::tr("USD per hour"),
-           [](const TargetRow& t) { return t.usd_per_hour ? qs(to_text(Usd(*t.usd_per_hour))) : u"\u2013"_s; },
-           [](const TargetRow& t) { return t.usd_per_hour.value_or(0); })});
+  auto* model =
+      new TargetTable({{.title = PickerPopup::tr("Target"), .text = &TargetRow::id},
+                       {.title = PickerPopup::tr("Chip"), .text = &TargetRow::chip},
+                       TargetTable::number_of(PickerPopup::tr("Chips"), &TargetRow::chips, grouped),
+                       TargetTable::number_of(PickerPopup::tr("Memory per device"), &TargetRow::memory, shown<Bytes>),
+                       TargetTable::number(
+                           PickerPopup::tr("USD per hour"),
+                           [](const auto& t) { return t.usd_per_hour ? shown(Usd(*t.usd_per_hour)) : u"\u2013"_s; },
+                           [](const auto& t) { return t.usd_per_hour.value_or(0); })});
   try {
     model->set_rows(views::target_choices(*context()));
   } catch (const Error&) {
@@ -73,19 +59,16 @@ class ModelTable : public TableModel<ModelRow> {
 
  private:
   static Columns columns() {
-    return {{.title = PickerPopup::tr("Model"), .text = [](const ModelRow& m) { return qs(m.id); }},
+    return {{.title = PickerPopup::tr("Model"), .text = &ModelRow::id},
             {.title = PickerPopup::tr("Family"),
-             .text = [](const ModelRow& m) -> QString {
+             .text = [](const auto& m) -> QString {
                return m.planning_only ? PickerPopup::tr("%1 (plans only)").arg(qs(m.family)) : qs(m.family);
              }},
-            number_column<ModelRow>(
-                PickerPopup::tr("Parameters"),
-                [](const ModelRow& m) { return qs(count_text(static_cast<double>(m.parameters))); },
-                [](const ModelRow& m) { return static_cast<qlonglong>(m.parameters); }),
-            number_column<ModelRow>(
-                PickerPopup::tr("Predicted peak"),
-                [](const ModelRow& m) { return m.fits ? qs(to_text(m.memory)) : QString(); },
-                [](const ModelRow& m) { return static_cast<qlonglong>(m.memory.value); }),
+            number_of(PickerPopup::tr("Parameters"), &ModelRow::parameters,
+                      [](auto n) { return qs(count_text(static_cast<double>(n))); }),
+            number(
+                PickerPopup::tr("Predicted peak"), [](const auto& m) { return m.fits ? shown(m.memory) : QString(); },
+                [](const auto& m) { return sort_key_of(m.memory); }),
             {.title = PickerPopup::tr("On this target"),
              .tooltip = PickerPopup::tr("Predicted for the experiment with this model"),
              .text = [](const ModelRow& m) -> QString {
@@ -193,6 +176,153 @@ void add_pickers(Form& form, Document& document, const plan::LoadContext& contex
   field("serve.target")->add_picker(targets);
   field("target.id")->add_picker(targets);
   field("model.id")->add_picker([&document, context] { return new ModelTable(document.experiment(), context); });
+}
+
+namespace {
+
+enum class RowState { searching, predicting, ready, skipped };
+
+struct FoundRow {
+  views::FoundChoice choice;
+  RowState state = RowState::predicting;
+};
+
+QString place_text(importing::ModelPlace place) {
+  switch (place) {
+    case importing::ModelPlace::hugging_face:
+      return PickerPopup::tr("Hugging Face cache");
+    case importing::ModelPlace::kaggle:
+      return PickerPopup::tr("Kaggle cache");
+    case importing::ModelPlace::runs:
+      return PickerPopup::tr("Runs");
+    case importing::ModelPlace::folder:
+      return PickerPopup::tr("Beside the present folder");
+  }
+  return {};
+}
+
+QString here_text(const FoundRow& row) {
+  const views::FoundChoice& choice = row.choice;
+  if (row.state == RowState::searching) return {};
+  if (row.state == RowState::predicting) return PickerPopup::tr("Predicting\u2026");
+  if (row.state == RowState::skipped) return PickerPopup::tr("Skipped: %1").arg(qs(choice.reason));
+  if (!choice.fits) return PickerPopup::tr("No prediction");
+  if (!*choice.fits) return PickerPopup::tr("Does not fit");
+  if (!choice.tokens_per_second) return PickerPopup::tr("Fits");
+  const plan::Estimate& rate = *choice.tokens_per_second;
+  return PickerPopup::tr("Fits, %1 to %2 tokens/s").arg(qs(number_text(rate.low, 2)), qs(number_text(rate.high, 2)));
+}
+
+QString row_tooltip(const FoundRow& row) {
+  if (row.state == RowState::searching) return {};
+  QStringList lines{qpath(row.choice.model.folder)};
+  if (row.state != RowState::skipped) lines << place_text(row.choice.model.place);
+  if (!row.choice.reason.empty()) lines << qs(row.choice.reason);
+  return lines.join(u'\n');
+}
+
+std::vector<FoundRow> rows_of(const importing::FoundModels& found, importing::ModelKind kind) {
+  std::vector<FoundRow> rows;
+  for (const importing::FoundModel& model : found.models)
+    if (model.kind == kind) rows.push_back({.choice = {.model = model}});
+  for (const Problem& problem : found.skipped) {
+    FoundRow& row = rows.emplace_back(FoundRow{.choice = {}, .state = RowState::skipped});
+    row.choice.model.folder = problem.file;
+    row.choice.model.name = fs::path(problem.file).filename().string();
+    row.choice.reason = problem.message;
+  }
+  return rows;
+}
+
+class FoundModelTable : public TableModel<FoundRow> {
+ public:
+  FoundModelTable(importing::ModelKind kind, const importing::ModelFolders& folders,
+                  const experiment::Experiment& experiment, const plan::LoadContext& context)
+      : TableModel(columns(), cell) {
+    FoundRow searching{.choice = {}, .state = RowState::searching};
+    searching.choice.model.name = ss(PickerPopup::tr("Searching this machine\u2026"));
+    set_rows({std::move(searching)});
+    searching_.start([folders, kind](const ReportProgress&, const std::stop_token& stop) {
+      return rows_of(importing::find_models(folders, stop), kind);
+    });
+    connect(&searching_, &BackgroundWork::ended, this, [this, experiment, context] {
+      set_rows(searching_.result().value_or(std::vector<FoundRow>()));
+      predict(experiment, context);
+    });
+    connect(&predicting_, &BackgroundWork::ended, this, [this] {
+      if (predicting_.result())
+        set_rows(*predicting_.result(),
+                 [](const FoundRow& a, const FoundRow& b) { return a.choice.model.folder == b.choice.model.folder; });
+    });
+  }
+
+ private:
+  void predict(const experiment::Experiment& experiment, const plan::LoadContext& context) {
+    predicting_.start([rows = rows_, experiment, context](const ReportProgress&, const std::stop_token& stop) mutable {
+      const plan::PlanContextPtr loaded = context();
+      for (FoundRow& row : rows) {
+        if (stop.stop_requested()) break;
+        if (row.state != RowState::predicting) continue;
+        row.choice = views::predict_here(std::move(row.choice.model), experiment, *loaded);
+        row.state = RowState::ready;
+      }
+      return rows;
+    });
+  }
+  static Columns columns() {
+    const auto text = [](auto of) { return [of](const FoundRow& row) -> QString { return qs(of(row.choice.model)); }; };
+    return {{.title = PickerPopup::tr("Name"), .text = text([](const auto& m) { return m.name; })},
+            {.title = PickerPopup::tr("Family"), .text = text([](const auto& m) { return m.family; })},
+            number_of(
+                PickerPopup::tr("Size"),
+                [](const auto& row) { return Bytes(static_cast<std::int64_t>(row.choice.model.bytes)); },
+                [](Bytes size) { return size.value > 0 ? shown(size) : QString(); }),
+            {.title = PickerPopup::tr("Type"), .text = text([](const auto& m) { return m.dtype; })},
+            {.title = PickerPopup::tr("Predicted here"),
+             .tooltip = PickerPopup::tr("Predicted for serving one request at a time with the engine on this machine"),
+             .text = here_text}};
+  }
+  static QVariant cell(const FoundRow& row, int column, int role) {
+    const bool usable = row.state == RowState::predicting || row.state == RowState::ready;
+    if (role == choice_role) return usable ? qpath(row.choice.model.folder) : u""_s;
+    if (role == Qt::ToolTipRole) return row_tooltip(row);
+    if (role != Qt::ForegroundRole) return {};
+    if (!usable) return theme().muted;
+    if (column == 4 && row.choice.fits) return *row.choice.fits ? theme().good : theme().bad;
+    return {};
+  }
+  BackgroundTask<std::vector<FoundRow>> searching_, predicting_;
+};
+
+void add_parent(const experiment::Experiment& experiment, const char* key, std::vector<fs::path>& folders) {
+  try {
+    const fs::path parent = experiment.path(key).parent_path();
+    if (!parent.empty() && std::find(folders.begin(), folders.end(), parent) == folders.end())
+      folders.push_back(parent);
+  } catch (const Error&) {
+    // The form shows the invalid value.
+  }
+}
+
+}  // namespace
+
+QAbstractItemModel* make_found_models(importing::ModelKind kind, const importing::ModelFolders& folders,
+                                      const Document& document, const plan::LoadContext& context) {
+  return new FoundModelTable(kind, folders, document.experiment(), context);
+}
+
+void add_found_model_pickers(Form& form, Document& document, const plan::LoadContext& context,
+                             const fs::path& runs_folder) {
+  const auto add = [&](const char* key, importing::ModelKind kind) {
+    auto* field = qobject_cast<TextField*>(form.row(key)->field());
+    field->add_picker([&document, key, kind, context, runs_folder] {
+      importing::ModelFolders folders = importing::model_folders(runs_folder);
+      add_parent(document.experiment(), key, folders.others);
+      return make_found_models(kind, folders, document, context);
+    });
+  };
+  add("model.path", importing::ModelKind::model);
+  add("lora.adapter", importing::ModelKind::adapter);
 }
 
 }  // namespace mw::ui

@@ -3,12 +3,13 @@
 // thread.
 #pragma once
 #include <QFrame>
+#include <filesystem>
 
+#include "core/import/found_models.h"
 #include "core/plan/calibration/plan_context.h"
 #include "ui/session/document.h"
 #include "ui/theme/table_model.h"
 
-class QAbstractItemModel;
 class QLineEdit;
 class QSortFilterProxyModel;
 class QTableView;
@@ -47,5 +48,17 @@ class PickerPopup : public QFrame {
 
 // Adds pickers to the fields of targets and of the catalogue model.
 void add_pickers(Form& form, Document& document, const plan::LoadContext& context);
+
+class Document;
+class Form;
+
+// A table of the models or adapters found on this machine. The rows come from a worker thread, which ends with the
+// model: first what is found, then the predictions.
+QAbstractItemModel* make_found_models(importing::ModelKind kind, const importing::ModelFolders& folders,
+                                      const Document& document, const plan::LoadContext& context);
+
+// Adds pickers to the fields of folders: model.path and lora.adapter.
+void add_found_model_pickers(Form& form, Document& document, const plan::LoadContext& context,
+                             const std::filesystem::path& runs_folder);
 
 }  // namespace mw::ui

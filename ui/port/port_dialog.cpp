@@ -2,27 +2,18 @@
 #include "ui/port/port_dialog.h"
 
 #include <QFontDatabase>
-#include <QFormLayout>
-#include <QHeaderView>
-#include <QLineEdit>
 #include <QListWidget>
 #include <QPlainTextEdit>
-#include <QProgressBar>
-#include <QPushButton>
-#include <QTabWidget>
-#include <QTableView>
-#include <QVBoxLayout>
 
 #include "core/base/files.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
 
 using Outcome = PortSettingRow::Outcome;
-using port::PlanFigures;
+using port::VariantFigures;
 constexpr QSize kPortSize(1000, 620);
 
 QString outcome_text(Outcome outcome) {
@@ -73,30 +64,29 @@ void fit_columns(QTableView& table, int widest) {
   table.horizontalHeader()->setSectionResizeMode(last, QHeaderView::Stretch);
 }
 
-QString unless_error(const PlanFigures& figures, const QString& text) {
+QString unless_error(const VariantFigures& figures, const QString& text) {
   return figures.error ? PortDialog::tr("no plan") : text;
 }
 
 TableModel<PortEffectRow>::Columns effect_columns() {
-  return {{.title = PortDialog::tr("Target"), .text = [](const PortEffectRow& r) { return qs(r.target); }},
-          {.title = PortDialog::tr("Variant"), .text = [](const PortEffectRow& r) { return qs(r.variant); }},
-          number_column<PortEffectRow>(
-              PortDialog::tr("Peak per device"),
-              [](const PortEffectRow& r) {
-                const QString peak = qs(to_text(r.figures.peak));
-                return unless_error(r.figures, r.figures.fits ? peak : PortDialog::tr("%1, does not fit").arg(peak));
-              }),
-          number_column<PortEffectRow>(
-              PortDialog::tr("Step"),
-              [](const PortEffectRow& r) { return unless_error(r.figures, qs(to_text(Seconds(r.figures.seconds)))); }),
-          number_column<PortEffectRow>(PortDialog::tr("USD per 1,000"),
-                                       [](const PortEffectRow& r) {
-                                         const double usd = r.figures.usd_per_1000_steps;
-                                         return usd > 0 ? qs(to_text(Usd(usd))) : QString();
-                                       }),
-          number_column<PortEffectRow>(PortDialog::tr("Trained parameters"), [](const PortEffectRow& r) {
-            return r.figures.trained > 0 ? grouped(r.figures.trained) : QString();
-          })};
+  using Table = TableModel<PortEffectRow>;
+  return {{.title = PortDialog::tr("Target"), .text = &PortEffectRow::target},
+          {.title = PortDialog::tr("Variant"), .text = &PortEffectRow::variant},
+          Table::number(PortDialog::tr("Peak per device"),
+                        [](const auto& r) {
+                          const QString peak = shown(r.figures.peak);
+                          return unless_error(r.figures,
+                                              r.figures.fits ? peak : PortDialog::tr("%1, does not fit").arg(peak));
+                        }),
+          Table::number(PortDialog::tr("Step"),
+                        [](const auto& r) { return unless_error(r.figures, shown(Seconds(r.figures.seconds))); }),
+          Table::number(PortDialog::tr("USD per 1,000"),
+                        [](const auto& r) {
+                          const double usd = r.figures.usd_per_1000_steps;
+                          return usd > 0 ? shown(Usd(usd)) : QString();
+                        }),
+          Table::number(PortDialog::tr("Trained parameters"),
+                        [](const auto& r) { return r.figures.trained > 0 ? grouped(r.figures.trained) : QString(); })};
 }
 
 TableModel<port::GuardRule>::Columns rule_columns() {

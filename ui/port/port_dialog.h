@@ -4,7 +4,7 @@
 #pragma once
 #include "core/port/port_report.h"
 #include "ui/session/background_task.h"
-#include "ui/theme/dialog_parts.h"
+#include "ui/session/dialog_parts.h"
 #include "ui/theme/table_model.h"
 
 class QListWidget;
@@ -23,7 +23,7 @@ struct PortSettingRow {
 };
 struct PortEffectRow {
   std::string target, variant;
-  port::PlanFigures figures;
+  port::VariantFigures figures;
 };
 
 class PortDialog : public QDialog {

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/run_views/measured_mesh.h"
 
-#include <QKeyEvent>
-#include <QMouseEvent>
 #include <QPainter>
 #include <algorithm>
 #include <cmath>
 
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "ui/charts/ticks.h"
 #include "ui/run_views/run_lines.h"
-#include "ui/theme/accessible_role.h"
-#include "ui/theme/axis_color.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
@@ -87,14 +81,14 @@ QString MeasuredMesh::axis_text(const views::AxisTraffic& axis) const {
   return tr("%1 %2: %3%4 %5, %6 calls")
       .arg(qs(axis.axis))
       .arg(mesh_.size(axis.axis))
-      .arg(value_text(axis.sum.bytes, Quantity::bytes), planned.isEmpty() ? planned : u", "_s + planned + u',',
+      .arg(value_text(axis.sum.bytes, AxisQuantity::bytes), planned.isEmpty() ? planned : u", "_s + planned + u',',
            time_text(axis.sum.seconds, axis.sum.waited))
       .arg(axis.sum.calls);
 }
 
 QString MeasuredMesh::planned_text(const views::TrafficTotals& flow) {
   if (!flow.planned) return {};
-  const QString bytes = value_text(*flow.planned, Quantity::bytes);
+  const QString bytes = value_text(*flow.planned, AxisQuantity::bytes);
   return flow.as_planned() ? tr("planned %1").arg(bytes) : tr("instead of the planned %1").arg(bytes);
 }
 
@@ -126,8 +120,9 @@ QString MeasuredMesh::device_text(int device) const {
     text = (d->beyond_prediction() ? tr("%1; more than the predicted peak of %2") : tr("%1; predicted peak %2"))
                .arg(text, qs(to_text(d->predicted->total())));
   if (d->sent)
-    text = tr("%1; sent %2 %3")
-               .arg(text, value_text(d->sent->bytes, Quantity::bytes), time_text(d->sent->seconds, d->sent->waited));
+    text =
+        tr("%1; sent %2 %3")
+            .arg(text, value_text(d->sent->bytes, AxisQuantity::bytes), time_text(d->sent->seconds, d->sent->waited));
   return text;
 }
 
@@ -277,7 +272,7 @@ void MeasuredMesh::paint_labels(QPainter& p) const {
     const views::AxisTraffic* flow = of_axis(e.axis);
     if (done[axis] || !flow) continue;
     done[axis] = true;
-    const QString text = value_text(flow->sum.bytes, Quantity::bytes);
+    const QString text = value_text(flow->sum.bytes, AxisQuantity::bytes);
     const QRectF a = device_at(e.a), b = device_at(e.b);
     QRectF box(0, 0, p.fontMetrics().horizontalAdvance(text) + 8, 15);
     box.moveCenter((a.center() + b.center()) / 2);
@@ -387,7 +382,10 @@ void MeasuredMesh::paint_axis(QPainter& p, QRectF line, const views::AxisTraffic
   };
   mark(Qt::SolidLine);
   const bool as_planned = axis.sum.as_planned();
-  write(tr("%1 %2: %3").arg(qs(axis.axis)).arg(mesh_.size(axis.axis)).arg(value_text(axis.sum.bytes, Quantity::bytes)),
+  write(tr("%1 %2: %3")
+            .arg(qs(axis.axis))
+            .arg(mesh_.size(axis.axis))
+            .arg(value_text(axis.sum.bytes, AxisQuantity::bytes)),
         as_planned ? t.text : t.bad);
   if (const QString planned = planned_text(axis.sum); !planned.isEmpty()) {
     mark(Qt::DashLine);

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/run_views/playhead_bar.h"
 
-#include <QHBoxLayout>
-#include <QLabel>
-#include <QPushButton>
-#include <QSignalBlocker>
 #include <QSlider>
 #include <algorithm>
 #include <cmath>
-
-#include "ui/theme/text.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
@@ -68,10 +61,10 @@ double PlayheadBar::smoothing() const {
 
 double PlayheadBar::scale() const {
   constexpr double kPositions = 1000;
-  return link_.x_quantity() == Quantity::count ? 1 : kPositions / std::max(1e-9, link_.data().size());
+  return link_.x_quantity() == AxisQuantity::count ? 1 : kPositions / std::max(1e-9, link_.data().size());
 }
 
-void PlayheadBar::set_data(Span range) {
+void PlayheadBar::set_data(AxisRange range) {
   const QSignalBlocker quiet(head_);
   head_->setRange(static_cast<int>(range.low * scale()), static_cast<int>(range.high * scale()));
   head_->setEnabled(range.high > range.low);
@@ -82,7 +75,7 @@ void PlayheadBar::follow_link() {
   const QSignalBlocker quiet(head_);
   const double at = link_.playhead().value_or(link_.data().high);
   head_->setValue(static_cast<int>(std::lround(at * scale())));
-  where_->setText(link_.x_quantity() == Quantity::count ? tr("step %1").arg(std::lround(at)) : link_.x_text(at));
+  where_->setText(link_.x_quantity() == AxisQuantity::count ? tr("step %1").arg(std::lround(at)) : link_.x_text(at));
   live_->setChecked(link_.is_following() && !link_.playhead());
 }
 

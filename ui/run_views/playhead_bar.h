@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Controls below the charts: the playhead over steps or time, held or live, and the smoothing. GUI thread.
 #pragma once
-#include <QWidget>
-
 #include "ui/charts/chart_link.h"
+#include "ui/theme/widgets.h"
 
-class QLabel;
-class QPushButton;
 class QSlider;
 
 namespace mw::ui {
@@ -16,7 +13,7 @@ class PlayheadBar : public QWidget {
  public:
   enum class Controls { all, playhead };  // all: with Live and smoothing, for a run that may be in progress
   PlayheadBar(ChartLink& link, QWidget* parent, Controls controls = Controls::all);
-  void set_data(Span range);              // of the x axis
+  void set_data(AxisRange range);         // of the x axis
   void set_reading(const QString& text);  // values at the playhead, for tooltip and screen readers
   void step_by(int steps);                // moves the playhead and holds it
   QPushButton& live() { return *live_; }

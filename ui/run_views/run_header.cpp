@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/run_views/run_header.h"
 
-#include <QHBoxLayout>
-#include <QLabel>
 #include <QProgressBar>
-#include <QPushButton>
 #include <cmath>
 
 #include "core/store/run_settings.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
-
 namespace {
 
 constexpr const char* kLoading = "loading weights";

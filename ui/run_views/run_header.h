@@ -2,17 +2,12 @@
 // The line above the charts: state, name, step, progress, speed and ETA of a run, and a button to show the live run.
 // GUI thread.
 #pragma once
-#include <QFrame>
-
 #include "ui/session/run_controller.h"
+#include "ui/theme/widgets.h"
 
-class QLabel;
 class QProgressBar;
-class QPushButton;
 
 namespace mw::ui {
-
-class ElidedLabel;
 
 QString state_text(RunState state);
 // "step 412 of 1200", "point 3 of 15", "ETA 1:42": shared by header, jobs panel and status strip.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/run_views/run_lines.h"
 
-#include <QObject>
-
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
@@ -63,7 +61,7 @@ ChartStack memory_stack(const RunPtr& run, int device) {
     return at == run->view.memory().end() ? nullptr : &at->second;
   };
   stack.sample = [timeline](double x0, double x1, int columns) {
-    Stack out;
+    StackSamples out;
     const auto* t = timeline();
     if (!t) return out;
     out.values.resize(kMemoryCategories);
@@ -100,7 +98,7 @@ ChartStack traffic_stack(const RunPtr& run, views::TrafficBy by, views::TrafficA
   }
   stack.sample = [run, by, amount](double x0, double x1, int columns) {
     const views::TrafficTimeline& t = run->view.traffic();
-    Stack out;
+    StackSamples out;
     out.values.resize(t.layers(by, amount).size());
     for (const size_t i : t.total(amount).decimate_indices(x0, x1, columns)) {
       out.x.push_back(static_cast<double>(t.points[i].step));
@@ -125,10 +123,11 @@ std::vector<LevelLine> memory_levels(const RunPtr& run, int device) {
   std::vector<LevelLine> levels;
   if (!run) return levels;
   if (const auto capacity = run->view.capacity())
-    levels.push_back({QObject::tr("capacity"), static_cast<double>(capacity->value), theme().bad, Origin::measured});
+    levels.push_back(
+        {QObject::tr("capacity"), static_cast<double>(capacity->value), theme().bad, LineOrigin::measured});
   if (const auto predicted = run->view.predicted(device))
     levels.push_back({QObject::tr("predicted peak"), static_cast<double>(predicted->total().value), theme().text,
-                      Origin::predicted});
+                      LineOrigin::predicted});
   return levels;
 }
 

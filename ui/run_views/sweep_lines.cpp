@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/run_views/sweep_lines.h"
 
-#include <QObject>
 #include <cmath>
 
 #include "ui/theme/text.h"
@@ -19,12 +18,12 @@ double slo_of(const options::Slo& slo, views::SweepMetric metric) {
 
 }  // namespace
 
-Origin origin_of(formats::Provenance provenance) {
-  static constexpr Origin kOrigins[] = {Origin::measured, Origin::predicted, Origin::imported};
+LineOrigin origin_of(formats::ResultProvenance provenance) {
+  static constexpr LineOrigin kOrigins[] = {LineOrigin::measured, LineOrigin::predicted, LineOrigin::imported};
   return kOrigins[static_cast<size_t>(provenance)];
 }
 
-QString origin_text(formats::Provenance provenance) {
+QString origin_text(formats::ResultProvenance provenance) {
   static constexpr const char* kTexts[] = {QT_TRANSLATE_NOOP("QObject", "measured"),
                                            QT_TRANSLATE_NOOP("QObject", "predicted"),
                                            QT_TRANSLATE_NOOP("QObject", "imported")};
@@ -42,12 +41,12 @@ std::vector<Tick> ticks_of(const views::LoadAxis& axis) {
   return out;
 }
 
-Span range_of(const std::vector<Tick>& stops) {
+AxisRange range_of(const std::vector<Tick>& stops) {
   if (stops.empty()) return {0, 1};
   return {stops.front().value - 0.5, stops.back().value + 0.5};
 }
 
-ChartLine line_of(const std::vector<views::ChartSample>& samples, const QString& name, Origin origin, int group) {
+ChartLine line_of(const std::vector<views::ChartSample>& samples, const QString& name, LineOrigin origin, int group) {
   auto value = std::make_shared<views::Series>(), low = std::make_shared<views::Series>(),
        high = std::make_shared<views::Series>();
   bool band = false;
@@ -98,14 +97,16 @@ ChartLine offered_line(const views::SweepView& view, const views::LoadAxis& axis
   const int output = view.set.points.empty() ? 0 : view.set.points.front().output_len;
   for (const auto& stop : axis.stops())
     if (const auto rate = axis.rate_at(stop.place); rate && output > 0) series->append(stop.place, *rate * output);
-  return {
-      .name = QObject::tr("offered"), .color = theme().muted, .raw = std::move(series), .origin = Origin::requested};
+  return {.name = QObject::tr("offered"),
+          .color = theme().muted,
+          .raw = std::move(series),
+          .origin = LineOrigin::requested};
 }
 
 std::vector<LevelLine> slo_levels(const options::Slo& slo, views::SweepMetric metric) {
   const double limit = slo_of(slo, metric);
   if (limit <= 0) return {};
-  return {{QObject::tr("SLO"), limit / 1e3, theme().good, Origin::requested}};
+  return {{QObject::tr("SLO"), limit / 1e3, theme().good, LineOrigin::requested}};
 }
 
 std::vector<LevelLine> capacity_limits(const views::SweepView& view, size_t line) {
@@ -113,7 +114,7 @@ std::vector<LevelLine> capacity_limits(const views::SweepView& view, size_t line
   if (line >= view.lines.size()) return out;
   const auto add = [&](const QString& name, double rate, const QColor& color) {
     if (std::isfinite(rate) && rate > 0)
-      out.push_back({name, std::log2(rate), color, Origin::requested, QString::number(rate, 'g', 3)});
+      out.push_back({name, std::log2(rate), color, LineOrigin::requested, QString::number(rate, 'g', 3)});
   };
   const serve::Capacity& capacity = view.lines[line].capacity;
   add(QObject::tr("knee"), capacity.knee, theme().muted);

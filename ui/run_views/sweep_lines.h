@@ -2,24 +2,22 @@
 // Converts the view of a sweep to chart data: loads on a log2 axis, one line per input length with its band and audit
 // marks, the offered throughput, SLOs and capacity.
 #pragma once
-#include <memory>
-
-#include "core/views/sweep_charts.h"
+#include "core/views/sweep_view.h"
 #include "ui/charts/chart_data.h"
 
 namespace mw::ui {
 
 using SweepViewPtr = std::shared_ptr<const views::SweepView>;
 
-Origin origin_of(formats::Provenance provenance);
-QString origin_text(formats::Provenance provenance);  // "measured"
+LineOrigin origin_of(formats::ResultProvenance provenance);
+QString origin_text(formats::ResultProvenance provenance);  // "measured"
 Marks marks_of(int index);
 
 std::vector<Tick> ticks_of(const views::LoadAxis& axis);
-Span range_of(const std::vector<Tick>& stops);
+AxisRange range_of(const std::vector<Tick>& stops);
 
 // `group` determines colour and marks.
-ChartLine line_of(const std::vector<views::ChartSample>& samples, const QString& name, Origin origin, int group);
+ChartLine line_of(const std::vector<views::ChartSample>& samples, const QString& name, LineOrigin origin, int group);
 // Flags every sample with a finding about this metric.
 void add_flags(ChartLine& line, const std::vector<views::ChartSample>& samples,
                const std::vector<audit::AuditFinding>& findings, views::SweepMetric metric);

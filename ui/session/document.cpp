@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/session/document.h"
 
-#include <QUndoCommand>
 #include <algorithm>
 
 #include "core/experiment/parameters.h"

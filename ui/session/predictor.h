@@ -28,7 +28,7 @@ class Predictor : public QObject {
   // For a document with errors the prediction is removed at once, and only diagnostics are computed.
   void request(const Document& document);
   void request(const experiment::Experiment& experiment);  // previews a change of the document
-  void drain();
+  void drain();  // takes the results that have arrived; called by the event loop
   // The document has errors or the planner rejects it: design() is null until it changes.
   bool has_no_prediction() const { return invalid_ || (is_settled() && !design_); }
   // The latest plan, with its design; null before the first result. After an edit an exact one is kept, outdated, until
@@ -51,6 +51,7 @@ class Predictor : public QObject {
   void submit(const experiment::Experiment& experiment);
   void work(const Request& request, const std::stop_token& stop, const LatestTaskWorker<Request>::Pause& pause);
   Result plan(const Request& request, plan::ReadData read_data, const std::stop_token& stop);
+  void deliver(Result result);  // on the worker thread
   void take(Result result);
   // Discarded designs; the worker destroys them, because they consist of thousands of allocations.
   using DiscardedDesigns = Mailbox<std::unique_ptr<const views::Design>>;

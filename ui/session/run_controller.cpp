@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <mutex>
 
-#include "core/experiment/config.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/jobs/job.h"
-#include "core/launch/launch_job.h"
+#include "core/launch/launch.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

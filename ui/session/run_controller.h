@@ -2,9 +2,7 @@
 // Controls the live run, on this or another machine, and holds the displayed run of each kind. The job runs on threads
 // of its own and posts events to a mailbox; drain() processes them. GUI thread.
 #pragma once
-#include <QObject>
 #include <array>
-#include <memory>
 
 #include "core/base/mailbox.h"
 #include "core/plan/calibration/plan_context.h"

@@ -10,7 +10,6 @@
 #include <QVariant>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "ui/session/document.h"

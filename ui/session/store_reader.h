@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The run store for widgets, which open none themselves. GUI thread.
 #pragma once
-#include <QObject>
 #include <QPointer>
-#include <QThreadPool>
-#include <functional>
-#include <memory>
 #include <utility>
 
 #include "core/store/store.h"

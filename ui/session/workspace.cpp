@@ -2,7 +2,6 @@
 #include "ui/session/workspace.h"
 
 #include "ui/session/action_registry.h"
-#include "ui/session/document.h"
 #include "ui/session/replay_offer.h"
 #include "ui/session/run_controller.h"
 

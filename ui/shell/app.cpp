@@ -12,7 +12,7 @@
 #include <functional>
 
 #include "core/base/crash_report.h"
-#include "ui/pages/compare/comparison_export.h"
+#include "ui/pages/compare/comparison_model.h"
 #include "ui/session/session.h"
 #include "ui/shell/main_window.h"
 #include "ui/theme/text.h"

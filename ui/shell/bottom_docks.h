@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Collapses the docks at the bottom of the window to their tabs, by a click on the current tab or by an action. GUI
-// thread.
+// The docks at the bottom of the window, and the Log and Jobs panels in them. GUI thread.
 #pragma once
-#include <QIcon>
-#include <QObject>
+#include <QPlainTextEdit>
 #include <optional>
-#include <vector>
+
+#include "ui/session/action_registry.h"
+#include "ui/session/run_controller.h"
+#include "ui/theme/widgets.h"
 
 class QDockWidget;
 class QMainWindow;
+class QProgressBar;
 class QTabBar;
 
 namespace mw::ui {
 
 enum class DockState { expanded, collapsed };
 
+// Collapses the docks to their tabs, by a click on the current tab or by an action.
 class BottomDocks : public QObject {
   Q_OBJECT
  public:
@@ -43,6 +46,36 @@ class BottomDocks : public QObject {
   int height_;
   DockState state_ = DockState::expanded;
   std::optional<DockState> chosen_;
+};
+
+// The log of the displayed run, oldest line first; follows the newest line unless the user has scrolled.
+class LogPanel : public QPlainTextEdit {
+  Q_OBJECT
+ public:
+  explicit LogPanel(QWidget* parent = nullptr);
+  void show_run(RunPtr run);
+  void grow();
+
+ private:
+  RunPtr run_;
+  size_t shown_ = 0;  // lines shown so far, including dropped ones
+};
+
+class JobsPanel : public QWidget {
+  Q_OBJECT
+ public:
+  JobsPanel(RunController& runs, ActionRegistry& actions, QWidget* parent = nullptr);
+  void show_frame();
+
+ protected:
+  void showEvent(QShowEvent* event) override;
+
+ private:
+  RunController& runs_;
+  QLabel *idle_, *name_, *steps_, *eta_;
+  QProgressBar* bar_;
+  QPushButton *pause_, *stop_, *show_;
+  QWidget* row_;
 };
 
 }  // namespace mw::ui

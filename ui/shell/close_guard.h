@@ -4,7 +4,6 @@
 #pragma once
 #include <QMainWindow>
 
-#include "ui/session/workspace.h"
 #include "ui/shell/document_actions.h"
 
 namespace mw::ui {

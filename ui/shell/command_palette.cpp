@@ -8,7 +8,6 @@
 #include <QListView>
 #include <QPainter>
 #include <QStandardItemModel>
-#include <QStyledItemDelegate>
 #include <QVBoxLayout>
 #include <algorithm>
 

@@ -4,7 +4,6 @@
 #pragma once
 #include <QFrame>
 #include <QPointer>
-#include <vector>
 
 #include "ui/session/workspace.h"
 

@@ -2,12 +2,12 @@
 // Opens, saves and replaces the document and writes its unsaved edits to the journal. Asks before unsaved edits are
 // discarded. GUI thread.
 #pragma once
-#include <QObject>
 #include <QTimer>
+#include <QUndoGroup>
 
+#include "ui/session/dialog_parts.h"
 #include "ui/session/session.h"
 #include "ui/session/workspace.h"
-#include "ui/theme/dialog_parts.h"
 
 class QMainWindow;
 class QMenu;
@@ -54,6 +54,24 @@ class DocumentActions : public QObject {
   QTimer journal_;
   std::filesystem::path postponed_;
   PortDialog* port_ = nullptr;  // created on first use
+};
+
+// Undo and Redo act on the stack of the current page, or on that of the document while the form has the focus.
+class UndoActions : public QObject {
+  Q_OBJECT
+ public:
+  explicit UndoActions(Workspace& workspace);
+  ~UndoActions() override;
+  void add_stack(QUndoStack* stack);
+  // The focus in one of these widgets chooses the stack.
+  void follow_focus(const QWidget& form, const QWidget& pages);
+  void choose_stack();  // that of the current page
+
+ private:
+  void update_actions();
+  void update(const QString& id, bool can, const QString& verb, const QString& what);
+  Workspace& workspace_;
+  QUndoGroup group_;
 };
 
 }  // namespace mw::ui

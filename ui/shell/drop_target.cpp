@@ -3,11 +3,11 @@
 
 #include <QDropEvent>
 #include <QMainWindow>
-#include <QMimeData>
 #include <QToolButton>
 #include <QUrl>
 
 #include "core/views/path_kind.h"
+#include "core/views/run_list.h"
 #include "ui/pages/compare/compare_page.h"
 #include "ui/pages/runs/runs_page.h"
 #include "ui/run_views/run_drag.h"

@@ -2,42 +2,29 @@
 #include "ui/shell/main_window.h"
 
 #include <QApplication>
-#include <QCloseEvent>
 #include <QDockWidget>
-#include <QScreen>
-#include <QToolButton>
 
 #include "core/base/crash_report.h"
-#include "core/views/design.h"
 #include "ui/form/experiment_panel.h"
-#include "ui/form/text_fields.h"
+#include "ui/form/form_field.h"
 #include "ui/manual/manual_window.h"
 #include "ui/pages/compare/compare_page.h"
 #include "ui/pages/runs/runs_page.h"
 #include "ui/session/frame_clock.h"
-#include "ui/session/predictor.h"
-#include "ui/session/session.h"
 #include "ui/session/shared_plan_context.h"
 #include "ui/shell/app.h"
-#include "ui/shell/bottom_panels.h"
+#include "ui/shell/bottom_docks.h"
 #include "ui/shell/close_guard.h"
 #include "ui/shell/command_palette.h"
-#include "ui/shell/document_actions.h"
 #include "ui/shell/drop_target.h"
-#include "ui/shell/help.h"
-#include "ui/shell/page_area.h"
 #include "ui/shell/page_stack.h"
-#include "ui/shell/problem_collector.h"
-#include "ui/shell/problems_model.h"
+#include "ui/shell/problems_panel.h"
 #include "ui/shell/recovery.h"
 #include "ui/shell/run_actions.h"
 #include "ui/shell/status_strip.h"
 #include "ui/shell/toolbar.h"
-#include "ui/shell/undo_actions.h"
 #include "ui/shell/welcome.h"
 #include "ui/shell/window_docks.h"
-#include "ui/theme/text.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace fs = std::filesystem;
@@ -169,7 +156,6 @@ void MainWindow::build_bars() {
 
 void MainWindow::connect_frames() {
   connect(clock_.get(), &FrameClock::drain, runs_.get(), &RunController::drain);
-  connect(clock_.get(), &FrameClock::drain, predictor_.get(), &Predictor::drain);
   connect(clock_.get(), &FrameClock::show, this, [this] {
     if (!isVisible()) return;
     for (WindowPage* page : pages_->all()) page->show_frame();
@@ -210,7 +196,7 @@ void MainWindow::restore() {
   problems_->set(ProblemSource::document, document_->problems());
   predictor_->request(*document_);
   const int last = session_->value(u"page"_s, -1).toInt();
-  const experiment::ExperimentConfig& config = document_->experiment().valid_values();
+  const experiment::BoundExperiment& config = document_->experiment().valid_values();
   const bool elsewhere = config.target.id != "cpu" || config.kind == experiment::Kind::serve;
   show_page(last >= 0 && last < pages_->count() ? static_cast<Page>(last) : elsewhere ? Page::design : Page::train);
   update_title();
@@ -242,16 +228,16 @@ void MainWindow::reopen_runs() {
   pages_->compare.reopen(*session_);
 }
 
-void MainWindow::start_job(Job job) {
+void MainWindow::start_job(WelcomeTask job) {
   const fs::path examples = setup_.resources / "examples";
   switch (job) {
-    case Job::design_mesh:
+    case WelcomeTask::design_mesh:
       return documents_->open_example(examples / "paper-train-v5p-8.json", [this] { show_page(Page::design); });
-    case Job::watch_run:
+    case WelcomeTask::watch_run:
       show_page(Page::train);
       if (runs_->live()) return runs_->show_live();
       return documents_->open_example(examples / "tiny-lora.json", [this] { start_run(RunKind::train); });
-    case Job::compare_sweeps:
+    case WelcomeTask::compare_sweeps:
       pages_->compare.add_shipped_results();
       return show_page(Page::compare);
   }

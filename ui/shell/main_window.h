@@ -23,7 +23,7 @@ class Toolbar;
 class UndoActions;
 class Welcome;
 class WindowDocks;
-enum class Job;
+enum class WelcomeTask;
 enum class Start;
 
 struct WindowSetup {
@@ -86,7 +86,7 @@ class MainWindow : public QMainWindow, public Workspace {
   void connect_runs();
   void restore();
   void remember();
-  void start_job(Job job);
+  void start_job(WelcomeTask job);
   void reopen_runs();  // of the last session
   void update_title();
 

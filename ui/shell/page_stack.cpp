@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/shell/page_stack.h"
 
-#include <QTabWidget>
+#include <QEvent>
+#include <QScrollBar>
+#include <algorithm>
 
 #include "ui/pages/compare/compare_page.h"
 #include "ui/pages/data/data_page.h"
@@ -11,10 +13,42 @@
 #include "ui/pages/train/train_page.h"
 #include "ui/session/action_registry.h"
 #include "ui/session/session.h"
-#include "ui/session/shared_plan_context.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
+namespace {
+
+constexpr int kLeastPageHeight = 240;
+
+}  // namespace
+
+PageArea::PageArea(QWidget* pages) {
+  setWidget(pages);
+  setWidgetResizable(true);
+  setFocusPolicy(Qt::NoFocus);
+}
+
+QSize PageArea::minimumSizeHint() const {
+  const QSize page = widget()->minimumSizeHint();
+  return {page.width() + (scrolls_ ? verticalScrollBar()->sizeHint().width() : 0),
+          std::min(page.height(), kLeastPageHeight)};
+}
+
+void PageArea::resizeEvent(QResizeEvent* event) {
+  QScrollArea::resizeEvent(event);
+  update_least_size();
+}
+
+// Another page, or another layout of this one, may need another size.
+bool PageArea::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == widget() && event->type() == QEvent::LayoutRequest) update_least_size();
+  return QScrollArea::eventFilter(watched, event);
+}
+
+void PageArea::update_least_size() {
+  scrolls_ = widget()->minimumSizeHint().height() > height();
+  updateGeometry();
+}
 
 PageStack::PageStack(Document& document, Predictor& predictor, SharedPlanContext& context, RunController& controller,
                      const std::filesystem::path& resources, QWidget* parent)

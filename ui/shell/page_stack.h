@@ -1,11 +1,29 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The pages of the window, one of which is shown, and what they tell each other. GUI thread.
 #pragma once
+#include <QScrollArea>
 #include <QStackedWidget>
 
 #include "ui/session/workspace.h"
 
 namespace mw::ui {
+
+// The place of the pages in the window. A page that needs more height than a low screen has, scrolls.
+class PageArea : public QScrollArea {
+  Q_OBJECT
+ public:
+  explicit PageArea(QWidget* pages);  // takes it over
+  QSize minimumSizeHint() const override;
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+
+ private:
+  void update_least_size();
+
+  bool scrolls_ = false;  // the bar needs width beside the page
+};
 
 class ComparePage;
 class DataPage;

@@ -1,18 +1,92 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/shell/problems_panel.h"
 
+#include "core/jobs/out_of_memory.h"
+#include "core/lint/fixes/diagnostics.h"
+#include "ui/form/experiment_panel.h"
+#include "ui/shell/bottom_docks.h"
+#include "ui/shell/page_stack.h"
+#include "ui/shell/status_strip.h"
+#include "ui/shell/window_docks.h"
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
 #include <QScrollArea>
-
-#include "core/lint/fixes/diagnostics.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
+namespace {
+
+QString message_text(const Problem& p) {
+  const QString s = capitalized(qs(p.message));
+  QStringList notes;
+  if (!p.found.empty()) notes << ProblemsModel::tr("found %1").arg(qs(p.found));
+  if (!p.expected.empty()) notes << ProblemsModel::tr("expected %1").arg(qs(p.expected));
+  return notes.isEmpty() ? s : QString(s + u" ("_s + notes.join(u"; "_s) + u')');
+}
+
+QString severity_text(const Problem& p) {
+  return p.severity == Severity::error     ? ProblemsModel::tr("\u25CF Error")
+         : p.severity == Severity::warning ? ProblemsModel::tr("\u25B2 Warning")
+                                           : ProblemsModel::tr("\u2022 Note");
+}
+
+QString place_text(const Problem& p) {
+  if (p.file.empty() || p.file == "experiment") return qs(p.place);
+  const QString file = qs(p.file.substr(p.file.find_last_of('/') + 1));
+  return p.place.empty() ? file : QString(file + u", "_s + qs(p.place));
+}
+
+QString fix_text(const lint::Diagnostic& d) {
+  return capitalized(qs(d.fixes.empty() ? d.problem.fix : d.fixes.front().label));
+}
+
+}  // namespace
+
+ProblemsModel::ProblemsModel()
+    : TableModel({{.title = tr("Severity"), .text = [](const auto& d) { return severity_text(d.problem); }},
+                  {.title = tr("Place"), .text = [](const auto& d) { return place_text(d.problem); }},
+                  {.title = tr("Message"), .text = [](const auto& d) { return message_text(d.problem); }},
+                  {.title = tr("What to do"), .text = [](const auto& d) { return fix_text(d); }},
+                  {.title = tr("Fix"), .text = [](const auto&) { return QString(); }}},
+                 [](const lint::Diagnostic& d, int column, int role) -> QVariant {
+                   if (role == Qt::ToolTipRole) return qs(to_text(d.problem));
+                   const bool coloured = role == Qt::ForegroundRole && column == severity;
+                   return coloured ? QVariant(theme().severity(d.problem.severity)) : QVariant();
+                 }) {}
+
+void ProblemsModel::set(ProblemSource source, const std::vector<Problem>& problems) {
+  std::vector<lint::Diagnostic> diagnostics;
+  for (const Problem& p : problems) diagnostics.push_back({.problem = p, .why = {}, .evidence = {}});
+  set_diagnostics(source, std::move(diagnostics));
+}
+
+void ProblemsModel::set_diagnostics(ProblemSource source, std::vector<lint::Diagnostic> diagnostics) {
+  if (by_source_[source] == diagnostics) return;
+  by_source_[source] = std::move(diagnostics);
+  std::vector<lint::Diagnostic> all;
+  for (const auto& [from, list] : by_source_) all.insert(all.end(), list.begin(), list.end());
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.problem.severity > b.problem.severity; });
+  set_rows(std::move(all));
+  emit counted();
+}
+
+int ProblemsModel::count(Severity of) const {
+  return static_cast<int>(
+      std::count_if(rows_.begin(), rows_.end(), [&](const auto& d) { return d.problem.severity == of; }));
+}
+
+int ProblemsModel::count(Severity of, std::initializer_list<ProblemSource> from) const {
+  std::ptrdiff_t n = 0;
+  for (const ProblemSource source : from)
+    if (const auto list = by_source_.find(source); list != by_source_.end())
+      n += std::count_if(list->second.begin(), list->second.end(),
+                         [&](const auto& d) { return d.problem.severity == of; });
+  return static_cast<int>(n);
+}
+
 namespace {
 constexpr int kDetailsWidth = 400;
 
@@ -146,6 +220,82 @@ void ProblemsPanel::show_details() {
     fixes_->addWidget(button);
     buttons_.push_back(button);
   }
+}
+
+ProblemCollector::ProblemCollector(Workspace& workspace, ProblemsModel& problems, WindowDocks& docks,
+                                   StatusStrip& strip, const PageStack& pages)
+    : QObject(&docks), workspace_(workspace), problems_(problems), docks_(docks), strip_(strip), pages_(pages.all()) {
+  // Typing passes through invalid values: the panel must not open and close with every key.
+  withdraw_.setSingleShot(true);
+  withdraw_.setInterval(1500);
+  connect(&withdraw_, &QTimer::timeout, docks.bottom, &BottomDocks::withdraw);
+  connect(&problems, &ProblemsModel::counted, this, &ProblemCollector::show_counts);
+  connect(&workspace.predictor(), &Predictor::changed, this, [this] {
+    if (!workspace_.predictor().is_stale()) show_predicted();
+  });
+  connect(&workspace.runs(), &RunController::state_changed, this, &ProblemCollector::offer_memory_fixes);
+  connect(&docks.problems, &ProblemsPanel::chosen, this,
+          [this](const Problem& problem) { docks_.panel.go_to(problem); });
+  connect(&docks.problems, &ProblemsPanel::fix_wanted, this, [this](const lint::Fix& fix, const QString& id) {
+    experiment::Experiment next = workspace_.document().experiment();
+    lint::apply(next, fix);
+    workspace_.document().replace(std::move(next), tr("fix of %1").arg(id));
+    problems_.clear(ProblemSource::run);  // of the experiment before
+  });
+  connect(&strip.error_link(), &ErrorLink::clicked, this, &ProblemCollector::show_errors);
+  for (WindowPage* page : pages_)
+    if (ErrorLink* link = page->prediction_errors())
+      connect(link, &ErrorLink::clicked, this, &ProblemCollector::show_errors);
+}
+
+// A run that ended for want of memory leaves its fixes in the list.
+void ProblemCollector::offer_memory_fixes() {
+  const RunPtr run = workspace_.runs().shown();
+  if (workspace_.runs().is_busy() || !run || !run->view.finished() || run->id == offered_fixes_of_) return;
+  if (auto failure = jobs::memory_diagnostic(*run->view.finished())) {
+    offered_fixes_of_ = run->id;
+    problems_.set_diagnostics(ProblemSource::run, {std::move(*failure)});
+    docks_.raise(u"problems"_s);
+  }
+}
+
+// Omits problems that the document reports, or the checker with a fix.
+void ProblemCollector::show_predicted() {
+  const Predictor& predictor = workspace_.predictor();
+  const auto& reported = workspace_.document().problems();
+  const auto& checked = predictor.diagnostics();
+  std::vector<Problem> more;
+  for (const Problem& p : predictor.problems())
+    if (std::ranges::none_of(reported, [&](const Problem& d) { return d.id == p.id && d.place == p.place; }) &&
+        std::ranges::none_of(checked, [&](const lint::Diagnostic& d) { return d.problem.id == p.id; }))
+      more.push_back(p);
+  problems_.set(ProblemSource::prediction, more);
+  problems_.set_diagnostics(ProblemSource::checker, checked);
+}
+
+void ProblemCollector::show_counts() {
+  const int errors = problems_.count(Severity::error), warnings = problems_.count(Severity::warning);
+  docks_.show_problem_counts(errors, warnings);
+  if (errors + warnings > 0) {
+    withdraw_.stop();
+    docks_.bottom->offer();
+  } else {
+    withdraw_.start();
+  }
+  // Errors of the document prevent a prediction; without any, errors of planner or checker do.
+  int preventing = problems_.count(Severity::error, {ProblemSource::document});
+  if (preventing == 0)
+    preventing = problems_.count(Severity::error, {ProblemSource::prediction, ProblemSource::checker});
+  strip_.set_errors(preventing);
+  for (WindowPage* page : pages_)
+    if (ErrorLink* link = page->prediction_errors()) link->set_errors(preventing);
+}
+
+// Errors come first in the list.
+void ProblemCollector::show_errors() {
+  docks_.raise(u"problems"_s);
+  if (problems_.rowCount() > 0) docks_.problems.choose(0);
+  docks_.problems.table().setFocus(Qt::OtherFocusReason);
 }
 
 }  // namespace mw::ui

@@ -2,16 +2,38 @@
 // The Problems dock: the list, and the explanation and the fixes of the selected problem. GUI thread.
 #pragma once
 #include <QTableView>
-#include <QWidget>
+#include <QTimer>
+#include <initializer_list>
+#include <map>
 
-#include "ui/shell/problems_model.h"
+#include "core/lint/fixes/diagnostics.h"
+#include "ui/session/workspace.h"
+#include "ui/theme/table_model.h"
+#include "ui/theme/widgets.h"
 
-class QLabel;
-class QPushButton;
 class QScrollArea;
-class QVBoxLayout;
 
 namespace mw::ui {
+
+// All problems by source: document, prediction, files, runs. Errors come first.
+class ProblemsModel : public TableModel<lint::Diagnostic> {
+  Q_OBJECT
+ public:
+  enum Column { severity, place, message, fix, apply };
+  ProblemsModel();
+  void set_diagnostics(ProblemSource source, std::vector<lint::Diagnostic> diagnostics);
+  void set(ProblemSource source, const std::vector<Problem>& problems);
+  void clear(ProblemSource source) { set(source, std::vector<Problem>{}); }
+  const Problem& problem(int at) const { return row(at).problem; }
+  int count(Severity of) const;
+  int count(Severity of, std::initializer_list<ProblemSource> from) const;
+
+ signals:
+  void counted();
+
+ private:
+  std::map<ProblemSource, std::vector<lint::Diagnostic>> by_source_;
+};
 
 class ProblemsPanel : public QWidget {
   Q_OBJECT
@@ -39,6 +61,33 @@ class ProblemsPanel : public QWidget {
   QVBoxLayout* fixes_;
   std::vector<QPushButton*> buttons_;
   std::string kept_id_;  // id of the selected problem, which is selected again after a reset of the model
+};
+
+class PageStack;
+class ProblemsModel;
+class StatusStrip;
+class WindowDocks;
+
+// Collects the problems of document, prediction, checker and displayed run in the dock, and tells the status strip and
+// the pages how many errors prevent a prediction.
+class ProblemCollector : public QObject {
+  Q_OBJECT
+ public:
+  ProblemCollector(Workspace& workspace, ProblemsModel& problems, WindowDocks& docks, StatusStrip& strip,
+                   const PageStack& pages);
+
+ private:
+  void show_predicted();
+  void offer_memory_fixes();
+  void show_counts();
+  void show_errors();
+  Workspace& workspace_;
+  ProblemsModel& problems_;
+  WindowDocks& docks_;
+  StatusStrip& strip_;
+  const std::vector<WindowPage*>& pages_;
+  store::RunId offered_fixes_of_;  // run
+  QTimer withdraw_;                // of the bottom docks, some time after the last problem was solved
 };
 
 }  // namespace mw::ui

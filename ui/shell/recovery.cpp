@@ -2,16 +2,9 @@
 #include "ui/shell/recovery.h"
 
 #include <QDialogButtonBox>
-#include <QFileInfo>
-#include <QLabel>
-#include <QLocale>
-#include <QPushButton>
-#include <QVBoxLayout>
 
 #include "core/base/files.h"
-#include "ui/session/session.h"
 #include "ui/shell/document_actions.h"
-#include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

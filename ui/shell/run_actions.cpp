@@ -3,7 +3,6 @@
 
 #include "core/launch/launch.h"
 #include "ui/session/action_registry.h"
-#include "ui/session/document.h"
 #include "ui/session/run_controller.h"
 #include "ui/theme/text.h"
 

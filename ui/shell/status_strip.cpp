@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/shell/status_strip.h"
 
-#include <QFrame>
-#include <QHBoxLayout>
-#include <QLabel>
 #include <QPainter>
-#include <QToolButton>
-#include <QToolTip>
 #include <algorithm>
 
 #include "core/plan/time/plan_figures.h"
 #include "ui/run_views/run_header.h"
 #include "ui/run_views/run_lines.h"
-#include "ui/theme/icons.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 

@@ -5,13 +5,10 @@
 
 #include "ui/session/predictor.h"
 #include "ui/session/run_controller.h"
-
-class QLabel;
-class QToolButton;
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
-class ErrorLink;
 class MemoryBar;
 
 class StatusStrip : public QStatusBar {
@@ -26,7 +23,7 @@ class StatusStrip : public QStatusBar {
   QString figures_text() const;
   QString origin_text() const;
   QToolButton& measure_button() { return *measure_; }  // shown with times of this machine that were not measured on it
-  ErrorLink& error_link() { return *errors_; }  // replaces the figures if there is no prediction
+  ErrorLink& error_link() { return *errors_; }         // replaces the figures if there is no prediction
 
  private:
   QString predicted_for();

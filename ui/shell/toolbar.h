@@ -2,8 +2,6 @@
 // The toolbar: the pages, the experiment file with its menu, and the most used actions. GUI thread.
 #pragma once
 #include <QToolBar>
-#include <functional>
-#include <vector>
 
 #include "ui/session/workspace.h"
 

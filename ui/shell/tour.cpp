@@ -3,17 +3,13 @@
 #include <QAbstractItemView>
 #include <QApplication>
 #include <QComboBox>
-#include <QEventLoop>
 #include <QLineEdit>
-#include <QPlainTextEdit>
-#include <QTabWidget>
 #include <QTimer>
 #include <algorithm>
-#include <functional>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "ui/form/experiment_panel.h"
 #include "ui/pages/compare/compare_page.h"
 #include "ui/pages/data/data_page.h"
@@ -21,9 +17,6 @@
 #include "ui/pages/runs/runs_page.h"
 #include "ui/pages/serve/serve_page.h"
 #include "ui/pages/train/train_page.h"
-#include "ui/session/document.h"
-#include "ui/session/predictor.h"
-#include "ui/session/run_controller.h"
 #include "ui/shell/app.h"
 #include "ui/shell/bottom_docks.h"
 #include "ui/shell/command_palette.h"
@@ -31,8 +24,6 @@
 #include "ui/shell/page_stack.h"
 #include "ui/shell/welcome.h"
 #include "ui/shell/window_docks.h"
-#include "ui/theme/text.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace fs = std::filesystem;
@@ -204,7 +195,7 @@ class Tour {
     window_.show_page(Page::train);
     page.link().set_playhead(page.link().data().high / 2);
     shots("train-mesh");
-    page.devices().choose(DeviceMemory::kAll);
+    page.devices().choose(DeviceMemoryView::kAll);
     page.collectives().choose(views::TrafficBy::kind, views::TrafficAmount::seconds);
     shot("train-mesh-devices");
     window_.show_page(Page::design);

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A panel over the page at the first start: offers three jobs and shows the progress of the example run. GUI thread.
 #pragma once
-#include <QFrame>
-
 #include "ui/session/run_controller.h"
+#include "ui/theme/widgets.h"
 
 class QCheckBox;
-class QLabel;
 
 namespace mw::ui {
 
-enum class Job { design_mesh, watch_run, compare_sweeps };
+enum class WelcomeTask { design_mesh, watch_run, compare_sweeps };
 
 class Welcome : public QFrame {
   Q_OBJECT
@@ -21,7 +19,7 @@ class Welcome : public QFrame {
   QCheckBox& again() { return *again_; }
 
  signals:
-  void chosen(mw::ui::Job job);
+  void chosen(mw::ui::WelcomeTask job);
   void closed(bool again);  // whether it is to be shown at the next start
 
  protected:
@@ -35,5 +33,10 @@ class Welcome : public QFrame {
   QLabel* run_;
   QCheckBox* again_;
 };
+
+class ActionRegistry;
+
+void show_shortcuts(QWidget& window, const ActionRegistry& actions);  // of all commands
+void show_about(QWidget& window);
 
 }  // namespace mw::ui

@@ -6,11 +6,9 @@
 #include <QMainWindow>
 
 #include "ui/form/experiment_panel.h"
-#include "ui/form/found_models.h"
 #include "ui/form/picker.h"
 #include "ui/session/session.h"
 #include "ui/shell/bottom_docks.h"
-#include "ui/shell/bottom_panels.h"
 #include "ui/shell/problems_panel.h"
 #include "ui/theme/text.h"
 

@@ -2,13 +2,14 @@
 // A table model that is described by a list of columns. GUI thread.
 #pragma once
 #include <QAbstractTableModel>
+#include <QCoreApplication>
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
+#include "core/base/units.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {
@@ -20,6 +21,8 @@ enum TableRole { sort_role = Qt::UserRole, first_own_role };  // sort_role: the 
 template <class Row>
 struct CellText : std::function<QString(const Row&)> {
   CellText() = default;
+  CellText(std::string Row::*member)
+      : std::function<QString(const Row&)>([member](const Row& row) { return qs(row.*member); }) {}
   template <class F>
   requires(std::is_same_v<std::remove_cvref_t<std::invoke_result_t<F, const Row&>>, QString>) CellText(F text)
       : std::function<QString(const Row&)>(std::move(text)) {}
@@ -35,21 +38,40 @@ struct TableColumn {
   std::function<QVariant(const Row&)> sort_key{};  // empty: the text
 };
 
-// A right-aligned column.
-template <class Row>
-TableColumn<Row> number_column(const QString& title, CellText<Row> text,
-                               std::function<QVariant(const Row&)> sort_key = {}) {
-  return {.title = title, .alignment = Qt::AlignRight, .text = std::move(text), .sort_key = std::move(sort_key)};
+// The sort key of a number.
+inline QVariant sort_key_of(Bytes value) {
+  return static_cast<qlonglong>(value.value);
+}
+template <class Number>
+QVariant sort_key_of(Number value) {
+  if constexpr (std::is_integral_v<Number>)
+    return static_cast<qlonglong>(value);
+  else
+    return value;
 }
 
 template <class Row>
 class TableModel : public QAbstractTableModel {
  public:
-  using Columns = std::vector<TableColumn<Row>>;
+  using Column = TableColumn<Row>;
+  using Columns = std::vector<Column>;
+  using SortKey = std::function<QVariant(const Row&)>;
   // Data of other roles, or in place of the column's own; an invalid value means that there is none.
   using Cell = std::function<QVariant(const Row&, int column, int role)>;
   explicit TableModel(Columns columns = {}, Cell cell = {}, QObject* parent = nullptr)
       : QAbstractTableModel(parent), columns_(std::move(columns)), cell_(std::move(cell)) {}
+
+  // A right-aligned column.
+  static Column number(const QString& title, CellText<Row> text, SortKey sort_key = {}) {
+    return {.title = title, .alignment = Qt::AlignRight, .text = std::move(text), .sort_key = std::move(sort_key)};
+  }
+  // The same of a member or a function of the row, which is the sort key; `text` shows its value.
+  template <class Value, class Text>
+  static Column number_of(const QString& title, Value value, Text text) {
+    return number(
+        title, [=](const Row& row) -> QString { return text(std::invoke(value, row)); },
+        [=](const Row& row) { return sort_key_of(std::invoke(value, row)); });
+  }
 
   // Resets the model.
   void set_rows(std::vector<Row> rows) {

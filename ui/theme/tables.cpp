@@ -2,15 +2,10 @@
 #include "ui/theme/tables.h"
 
 #include <QClipboard>
-#include <QEvent>
 #include <QGuiApplication>
-#include <QHeaderView>
 #include <QScrollBar>
 #include <QShortcut>
-#include <QTableView>
-#include <QVBoxLayout>
 
-#include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Common setup of all tables. GUI thread.
 #pragma once
-#include <QString>
-
-class QAbstractItemModel;
-class QAbstractItemView;
-class QLabel;
-class QTableView;
-class QWidget;
+#include <QHeaderView>
+#include <QLabel>
+#include <QTableView>
 
 namespace mw::ui {
 

@@ -23,6 +23,11 @@ inline QString qs(std::string_view text) {
 inline std::string ss(const QString& text) {
   return text.toStdString();
 }
+// A value of core as its to_text() has it.
+template <class Value>
+QString shown(const Value& value) {
+  return qs(to_text(value));
+}
 // Groups digits: 12345 becomes "12,345".
 inline QString grouped(std::int64_t n) {
   return QLocale(QLocale::English).toString(static_cast<qlonglong>(n));

@@ -3,11 +3,16 @@
 
 #include <QApplication>
 #include <QFontDatabase>
+#include <QPainter>
+#include <QRegularExpression>
 #include <QStyle>
 #include <QStyleFactory>
+#include <QTextLayout>
+#include <QTranslator>
+#include <algorithm>
 #include <array>
+#include <cmath>
 
-#include "ui/theme/english_plurals.h"
 #include "ui/theme/text.h"
 
 // Registers the resources of a static library. Must be outside of any namespace.
@@ -29,6 +34,29 @@ constexpr std::array<QRgb, kMemoryCategories> kMemoryLight{0xff44639f, 0xff88cce
                                                            0xffcc6677, 0xff882255, 0xff9b2a8f, 0xff999933, 0xffb4b8bf};
 constexpr std::array<QRgb, kMemoryCategories> kMemoryDark{0xff6d8fd1, 0xff8fd0f0, 0xff4fb9a8, 0xff3f9c5c, 0xffd9c873,
                                                           0xffd67888, 0xff9f4463, 0xffbf62ae, 0xffa9a94a, 0xff637489};
+
+// The plural forms of the English texts in the source: tr("%n run(s)", nullptr, n) shows "1 run" and "2 runs".
+class EnglishPlurals : public QTranslator {
+ public:
+  using QTranslator::QTranslator;
+  bool isEmpty() const override { return false; }
+  // Null, as for a text without a translation, if the text does not depend on a number.
+  QString translate(const char*, const char* text, const char*, int n) const override {
+    QString form = n < 0 ? QString() : QString::fromUtf8(text);
+    if (!form.contains(u"(s)"_s)) return {};
+    return form.replace(u"(s)"_s, n == 1 ? QString() : u"s"_s);
+  }
+};
+
+// Once for an application; translations that are installed later come first.
+void install_english_plurals() {
+  QCoreApplication* application = QCoreApplication::instance();
+  const QString name = u"english_plurals"_s;
+  if (application->findChild<QTranslator*>(name)) return;
+  auto* plurals = new EnglishPlurals(application);
+  plurals->setObjectName(name);
+  QCoreApplication::installTranslator(plurals);
+}
 
 Theme& current() {
   static Theme value = make_theme(Shade::light);
@@ -177,6 +205,66 @@ QFont demi_bold(QFont font) {
 QColor mix(const QColor& under, const QColor& over, double share) {
   const auto part = [&](int a, int b) { return qRound(a + (b - a) * share); };
   return QColor(part(under.red(), over.red()), part(under.green(), over.green()), part(under.blue(), over.blue()));
+}
+
+namespace {
+
+// Relative luminance of WCAG 2.
+double luminance(const QColor& color) {
+  const auto linear = [](double v) { return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); };
+  return 0.2126 * linear(color.redF()) + 0.7152 * linear(color.greenF()) + 0.0722 * linear(color.blueF());
+}
+
+double contrast(const QColor& a, const QColor& b) {
+  const double x = luminance(a) + 0.05, y = luminance(b) + 0.05;
+  return std::max(x, y) / std::min(x, y);
+}
+
+}  // namespace
+
+QColor axis_color(const QString& axis) {
+  static const QStringList kKnown{u"tp"_s, u"fsdp"_s, u"data"_s, u"ep"_s};
+  if (const auto at = kKnown.indexOf(axis); at >= 0) return theme().series(static_cast<int>(at));
+  unsigned sum = 0;
+  for (const QChar c : axis) sum = 31 * sum + c.unicode();
+  return theme().series(4 + static_cast<int>(sum % 3));
+}
+
+QColor axis_text_color(const QString& axis) {
+  constexpr double kReadable = 4.8;  // above the 4.5 of WCAG, because alternate rows are a little darker
+  QColor color = axis_color(axis);
+  for (int i = 0; i < 10 && contrast(color, theme().panel) < kReadable; ++i) color = mix(color, theme().text, 0.12);
+  return color;
+}
+
+void AxisTextDelegate::paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const {
+  QStyleOptionViewItem cell = option;
+  initStyleOption(&cell, index);
+  const QWidget* view = option.widget;
+  QStyle& style = view ? *view->style() : *QApplication::style();
+  const QRect room = style.subElementRect(QStyle::SE_ItemViewItemText, &cell, view).adjusted(3, 0, -3, 0);
+  QTextLayout layout(cell.fontMetrics.elidedText(cell.text, Qt::ElideRight, room.width()), cell.font);
+  cell.text.clear();
+  style.drawControl(QStyle::CE_ItemViewItem, &cell, painter, view);
+  static const QRegularExpression kName(u"[A-Za-z_]\\w*"_s);
+  QList<QTextLayout::FormatRange> ranges;
+  const bool plain = !(cell.state & QStyle::State_Enabled) || index.data(Qt::ForegroundRole).isValid();
+  for (auto names = kName.globalMatch(layout.text()); !plain && names.hasNext();) {
+    const QRegularExpressionMatch name = names.next();
+    QTextCharFormat format;
+    format.setForeground(axis_text_color(name.captured()));
+    ranges.push_back({static_cast<int>(name.capturedStart()), static_cast<int>(name.capturedLength()), format});
+  }
+  layout.setFormats(ranges);
+  layout.beginLayout();
+  QTextLine line = layout.createLine();
+  line.setLineWidth(1e6);
+  layout.endLayout();
+  const QVariant color = index.data(Qt::ForegroundRole);
+  painter->setPen(color.isValid() ? color.value<QColor>()
+                  : plain         ? cell.palette.color(QPalette::Disabled, QPalette::Text)
+                                  : theme().text);
+  layout.draw(painter, QPointF(room.left(), room.top() + (room.height() - line.height()) / 2));
 }
 
 }  // namespace mw::ui

@@ -6,6 +6,7 @@
 #include <QFont>
 #include <QPalette>
 #include <QString>
+#include <QStyledItemDelegate>
 
 #include "core/base/error.h"
 #include "core/base/event.h"
@@ -57,5 +58,16 @@ QFont small_font();
 QFont demi_bold(QFont font);
 // Blends `over` with weight `share` (0..1) on `under`.
 QColor mix(const QColor& under, const QColor& over, double share);
+
+// The colour of a mesh axis, which depends on its name alone: the same in every view.
+QColor axis_color(const QString& axis);       // of areas and lines
+QColor axis_text_color(const QString& axis);  // readable as text on a panel
+
+// Paints names of axes in a table's text, such as "fsdp 1, tp 4" or "(tp, -)", in their colours.
+class AxisTextDelegate : public QStyledItemDelegate {
+ public:
+  using QStyledItemDelegate::QStyledItemDelegate;
+  void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override;
+};
 
 }  // namespace mw::ui

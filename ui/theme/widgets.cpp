@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/theme/widgets.h"
 
+#include <QAccessibleWidget>
 #include <QBuffer>
+#include <QDesktopServices>
 #include <QPainter>
 #include <QPainterPath>
 #include <QStyle>
+#include <QTimer>
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "core/base/atomic_file.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/toast.h"
 
 namespace mw::ui {
 namespace {
@@ -201,6 +200,76 @@ void write_png(const QPixmap& picture, const std::filesystem::path& file) {
   AtomicFile out(file);
   out.write(std::as_bytes(std::span(bytes.data().constData(), static_cast<size_t>(bytes.size()))));
   out.commit();
+}
+
+namespace {
+
+constexpr const char* kRoleProperty = "accessible_role";
+
+QAccessibleInterface* make_accessible(const QString&, QObject* object) {
+  const QVariant role = object->property(kRoleProperty);
+  auto* widget = role.isValid() ? qobject_cast<QWidget*>(object) : nullptr;
+  return widget ? new QAccessibleWidget(widget, static_cast<QAccessible::Role>(role.toInt())) : nullptr;
+}
+
+}  // namespace
+
+void set_accessible_role(QWidget& widget, QAccessible::Role role) {
+  static const bool installed = [] {
+    QAccessible::installFactory(make_accessible);
+    return true;
+  }();
+  widget.setProperty(kRoleProperty, installed ? static_cast<int>(role) : 0);
+}
+
+namespace {
+
+constexpr int kShownMs = 7000, kMostText = 420, kAboveEdge = 40;
+
+// Keeps its place above the lower edge of the window.
+class Toast : public QFrame {
+ public:
+  explicit Toast(QWidget* window) : QFrame(window) {
+    setObjectName(u"toast"_s);
+    window->installEventFilter(this);
+    QTimer::singleShot(kShownMs, this, &QObject::deleteLater);
+  }
+  void place() {
+    adjustSize();
+    const QWidget& window = *parentWidget();
+    move(std::max(0, (window.width() - width()) / 2), window.height() - height() - kAboveEdge);
+  }
+
+ protected:
+  bool eventFilter(QObject* watched, QEvent* event) override {
+    if (event->type() == QEvent::Resize) place();
+    return QFrame::eventFilter(watched, event);
+  }
+};
+
+}  // namespace
+
+void show_toast(const QWidget& widget, const QString& text, const std::filesystem::path& file) {
+  QWidget* window = widget.window();
+  if (const QDialog* dialog = qobject_cast<QDialog*>(window); dialog && dialog->parentWidget())
+    window = dialog->parentWidget()->window();  // a dialog that exports may close at once
+  delete window->findChild<QFrame*>(u"toast"_s, Qt::FindDirectChildrenOnly);
+  auto* toast = new Toast(window);
+  auto* row = make_layout<QHBoxLayout>(toast, {12, 7, 7, 7}, 10);
+  auto* label = new ElidedLabel(Qt::ElideMiddle, toast, kMostText);
+  label->setText(text);
+  row->addWidget(label);
+  if (!file.empty()) {
+    QPushButton* open = add_button(*row, QObject::tr("Open Folder"), qpath(file.parent_path()));
+    QObject::connect(open, &QPushButton::clicked, toast,
+                     [file] { QDesktopServices::openUrl(QUrl::fromLocalFile(qpath(file.parent_path()))); });
+  }
+  QToolButton* close = flat_button(Glyph::close, QObject::tr("Close"), toast);
+  row->addWidget(close);
+  QObject::connect(close, &QToolButton::clicked, toast, &QObject::deleteLater);
+  toast->place();
+  toast->show();
+  toast->raise();
 }
 
 }  // namespace mw::ui

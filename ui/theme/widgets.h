@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Common widgets and their construction. GUI thread.
 #pragma once
+#include <QAccessible>
 #include <QBoxLayout>
 #include <QFileDialog>
 #include <QHelpEvent>
@@ -9,11 +10,12 @@
 #include <QSplitter>
 #include <QToolButton>
 #include <QToolTip>
-#include <filesystem>
 #include <functional>
 #include <vector>
 
 #include "ui/theme/icons.h"
+#include "ui/theme/text.h"
+#include "ui/theme/theme.h"
 
 class QPainter;
 
@@ -89,7 +91,7 @@ class ErrorLink : public QToolButton {
   Q_OBJECT
  public:
   explicit ErrorLink(QWidget* parent) : QToolButton(parent) {
-    setObjectName(QStringLiteral("errors"));
+    setObjectName(u"errors"_s);
     setProperty("flat", true);
     setIcon(ui::icon(Glyph::error, IconColor::bad));
     setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
@@ -131,5 +133,14 @@ QFileDialog* open_file_dialog(QWidget* parent, const FileDialogOptions& options,
 QFileDialog* open_save_dialog(QWidget* parent, FileDialogOptions options, FilesChosen chosen);
 // Writes a PNG file atomically; the folder must exist. Throws mw::Error with the file.
 void write_png(const QPixmap& picture, const std::filesystem::path& file);
+
+// Sets the role that assistive technology announces for a widget that paints itself. Call it in the constructor: Qt
+// asks for the role once.
+void set_accessible_role(QWidget& widget, QAccessible::Role role);
+
+// Shows a message at the lower edge of the window of `widget` for some seconds, in place of an earlier one. With a file
+// it has a button Open Folder.
+// open_save_dialog() calls it for every file that was written.
+void show_toast(const QWidget& widget, const QString& text, const std::filesystem::path& file = {});
 
 }  // namespace mw::ui

@@ -11,13 +11,13 @@ namespace {
 
 constexpr size_t kMaxProblems = 100;
 
-// Counts the rows of a scan. Throws the first bad row with OnError::stop.
+// Counts the rows of a scan. Throws the first bad row with options::OnError::stop.
 class RowCounts {
  public:
   explicit RowCounts(const DatasetOptions& options) : options_(options) {}
 
   void take(const ScannedRow& row) {
-    if (row.state == RowState::bad && options_.on_error == OnError::stop) throw Error(row.problem);
+    if (row.state == RowState::bad && options_.on_error == options::OnError::stop) throw Error(row.problem);
     add_to_report(data_row(row), report);
     if (row.state == RowState::bad && report.problems.size() < kMaxProblems) report.problems.push_back(row.problem);
     held_out_ += row.used > 0 && row.split == Split::held_out;
@@ -50,7 +50,7 @@ void drop(const std::vector<DuplicateRow>& duplicates, std::vector<Example>& tra
 }  // namespace
 
 Dataset load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
-                     const Progress& progress) {
+                     const CountProgress& progress) {
   RowCounts counts(options);
   Dataset data;
   DuplicateRows duplicates;  // by the number of the row
@@ -70,7 +70,7 @@ Dataset load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, 
 }
 
 DatasetSummary summarize_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
-                                 const Progress& progress) {
+                                 const CountProgress& progress) {
   RowCounts counts(options);
   DatasetSummary summary;
   RowOverlap overlap(options.drops_duplicates);

@@ -15,9 +15,10 @@ struct Dataset {
   DatasetReport report;
 };
 
-// Throws if the file cannot be read, if a row is malformed (OnError::stop; names the line), or if no row is usable.
+// Throws if the file cannot be read, if a row is malformed (options::OnError::stop; names the line), or if no row is
+// usable.
 Dataset load_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop = {},
-                     const Progress& progress = {});
+                     const CountProgress& progress = {});
 
 // Two rows that are equal or have the same prompt.
 struct RowPair {
@@ -45,6 +46,6 @@ struct DatasetSummary {
 };
 // Throws as load_dataset(). The counts of `report` include duplicates, whatever options.drops_duplicates is.
 DatasetSummary summarize_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop = {},
-                                 const Progress& progress = {});
+                                 const CountProgress& progress = {});
 
 }  // namespace mw::data

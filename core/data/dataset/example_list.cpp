@@ -76,12 +76,12 @@ Example ExampleList::example(size_t index, const Tokenizer& tokenizer) const {
 }
 
 TokenizedDataset open_dataset(const DatasetOptions& options, const Tokenizer& tokenizer, const std::stop_token& stop,
-                              const Progress& progress) {
+                              const CountProgress& progress) {
   TokenizedDataset data;
   std::vector<std::uint32_t> train, eval;
   std::uint32_t index = 0;
   const auto refuse_bad = [&](const DataRow& row, const Problem* problem) {
-    if (row.state == RowState::bad && options.on_error == OnError::stop && problem) throw Error(*problem);
+    if (row.state == RowState::bad && options.on_error == options::OnError::stop && problem) throw Error(*problem);
   };
   const DataRowSink take = [&](const DataRow& row, const Problem* problem) {
     refuse_bad(row, problem);
@@ -94,7 +94,8 @@ TokenizedDataset open_dataset(const DatasetOptions& options, const Tokenizer& to
       cache->open(options, tokenizer, stop, progress, options.drops_duplicates ? DataRowSink(refuse_bad) : take);
   if (options.drops_duplicates) give_unique_rows(*rows, options, stop, progress, take);
   data.report.problems = rows->problems(options);
-  if (options.on_error == OnError::stop && !data.report.problems.empty()) throw Error(data.report.problems.front());
+  if (options.on_error == options::OnError::stop && !data.report.problems.empty())
+    throw Error(data.report.problems.front());
   refuse_empty(options, data.report, std::ssize(eval));
   data.train = {rows, std::move(train), options};
   data.eval = {rows, std::move(eval), options};

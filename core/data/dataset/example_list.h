@@ -66,6 +66,6 @@ struct TokenizedDataset {
 };
 // The examples of load_dataset(), with the memory of 4 bytes per row. Throws as load_dataset().
 TokenizedDataset open_dataset(const DatasetOptions& options, const Tokenizer& tokenizer,
-                              const std::stop_token& stop = {}, const Progress& progress = {});
+                              const std::stop_token& stop = {}, const CountProgress& progress = {});
 
 }  // namespace mw::data

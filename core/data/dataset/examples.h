@@ -2,14 +2,13 @@
 // Tokenised examples with a loss mask, and how a data file becomes them. Plain values.
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "core/base/enum_names.h"
 #include "core/base/error.h"
+#include "core/base/event.h"
 #include "core/data/tokenizer/chat.h"
 #include "core/data/tokenizer/tokenizer.h"
 
@@ -17,13 +16,8 @@ namespace mw::data {
 
 using mw::to_string;
 
-using options::Format;
-using options::LossOn;
-using options::OnError;
-using options::Overlong;
-
 struct DatasetOptions : options::DataRows {
-  ChatTemplate chat = ChatFormat::gemma3;
+  ChatTemplate chat = options::ChatFormat::gemma3;
   std::uint64_t seed = 0;
   bool operator==(const DatasetOptions&) const = default;
 };
@@ -40,10 +34,8 @@ struct DatasetReport {
   std::int64_t rows = 0, kept = 0, dropped_long = 0, truncated = 0, skipped_bad = 0, no_loss = 0;
   std::int64_t dropped_repeated = 0, dropped_held_out = 0;  // equal to an earlier training row; to a held-out row
   std::int64_t tokens = 0, loss_tokens = 0;
-  Format format = Format::text;
+  options::Format format = options::Format::text;
   std::vector<Problem> problems;  // of skipped rows, at most 100
 };
-
-using Progress = std::function<void(long done, long total)>;
 
 }  // namespace mw::data

@@ -5,10 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/input_file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 
 namespace mw::data {
 namespace {
@@ -133,7 +131,8 @@ LengthBins length_bins(const LengthCounts& lengths, int upto, int most_bins) {
   return bins;
 }
 
-std::vector<ExampleSize> example_sizes(const LengthCounts& lengths, int max_len, Overlong overlong, std::int64_t most) {
+std::vector<ExampleSize> example_sizes(const LengthCounts& lengths, int max_len, options::Overlong overlong,
+                                       std::int64_t most) {
   std::vector<ExampleSize> sizes;
   if (const std::int64_t rows = length_stats(lengths).rows; rows > most)
     throw Error({.id = "DATA-LENGTHS",
@@ -142,7 +141,7 @@ std::vector<ExampleSize> example_sizes(const LengthCounts& lengths, int max_len,
                  .found = std::to_string(rows) + " rows",
                  .expected = "at most " + std::to_string(most)});
   for (const auto& [tokens, rows] : lengths)
-    if (tokens <= max_len || overlong == Overlong::truncate)
+    if (tokens <= max_len || overlong == options::Overlong::truncate)
       sizes.insert(sizes.end(), static_cast<size_t>(rows), {std::min(tokens, max_len), 0});
   return sizes;
 }

@@ -37,6 +37,7 @@ LengthBins length_bins(const LengthCounts& lengths, int upto, int most_bins);
 
 // One entry per row after overlong rows are dropped or cut, as in training; loss_tokens is unknown and 0. Throws
 // DATA-LENGTHS for more than `most` rows.
-std::vector<ExampleSize> example_sizes(const LengthCounts& lengths, int max_len, Overlong overlong, std::int64_t most);
+std::vector<ExampleSize> example_sizes(const LengthCounts& lengths, int max_len, options::Overlong overlong,
+                                       std::int64_t most);
 
 }  // namespace mw::data

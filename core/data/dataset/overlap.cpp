@@ -144,7 +144,7 @@ std::vector<DuplicateRow> DuplicateRows::find() {
 }
 
 void give_unique_rows(const TokenRows& rows, const DatasetOptions& options, const std::stop_token& stop,
-                      const Progress& progress, const DataRowSink& sink) {
+                      const CountProgress& progress, const DataRowSink& sink) {
   const auto tick = [&](std::int64_t done) {
     if (done % 4096 != 0) return;
     if (stop.stop_requested()) throw cancelled("comparing the rows");

@@ -74,6 +74,6 @@ class DuplicateRows {
 // all tokens first, then calls `sink`, with 16 bytes of memory for each row and 8 for each duplicate. Throws as
 // overlap_of().
 void give_unique_rows(const TokenRows& rows, const DatasetOptions& options, const std::stop_token& stop,
-                      const Progress& progress, const DataRowSink& sink);
+                      const CountProgress& progress, const DataRowSink& sink);
 
 }  // namespace mw::data

@@ -17,7 +17,7 @@ struct Conversation {
   size_t completion = 0;  // index of the first message of the completion; by default the last answer
   Json tools{};           // the row's "tools", for a template of a folder; null: none
 };
-struct PlainPair {  // with ChatFormat::none: concatenated without a template
+struct PlainPair {  // with options::ChatFormat::none: concatenated without a template
   std::string prompt, completion;
 };
 struct PlainText {
@@ -26,8 +26,14 @@ struct PlainText {
 using Record = std::variant<Conversation, PlainPair, PlainText>;
 
 // The format in the options, or the one that the row's keys imply. Throws DATA-FORMAT listing the keys.
-Format detect_format(const Json& row, const DatasetOptions& options);
+options::Format detect_format(const Json& row, const DatasetOptions& options);
 // `format` must not be automatic. Throws DATA-ROW, without file and line, for missing or invalid columns.
-Record read_record(const Json& row, Format format, const DatasetOptions& options);
+Record read_record(const Json& row, options::Format format, const DatasetOptions& options);
+
+// Encodes one record as token ids with a loss mask. Thread-safe.
+
+// Ignores max_len. Throws TOK-1 if the text contains the beginning-of-text token, TOK-2 if the chat template does not
+// fit the record or the tokenizer.
+Example encode_record(const Record& record, const DatasetOptions& options, const Tokenizer& tokenizer);
 
 }  // namespace mw::data

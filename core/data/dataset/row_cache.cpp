@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/dataset/row_cache.h"
+#include "core/base/file_system.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,17 +10,12 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/file_system.h"
 #include "core/base/files.h"
-#include "core/base/input_file.h"
-#include "core/base/partial_files.h"
 #include "core/base/rng.h"
 #include "core/base/sha256.h"
 #include "core/data/dataset/data_file.h"
@@ -163,7 +159,7 @@ struct Request {
   const DatasetOptions& options;
   const Tokenizer& tokenizer;
   const std::stop_token& stop;
-  const Progress& progress;
+  const CountProgress& progress;
   const DataRowSink& sink;
   RowCacheOptions cache;
   Stamp stamp{};
@@ -402,7 +398,7 @@ void clean(const RowCacheOptions& cache) {
 }
 
 // Scans the file into `append`; returns the hash of its content.
-std::string scan_into(TokenRowsWriter& writer, Request& q, const Progress& progress,
+std::string scan_into(TokenRowsWriter& writer, Request& q, const CountProgress& progress,
                       const std::function<void()>& added) {
   Sha256 sum;
   std::int64_t index = 0;
@@ -476,7 +472,7 @@ std::shared_ptr<RowCache> row_cache() {
 }
 
 std::shared_ptr<const TokenRows> RowCache::open(const DatasetOptions& options, const Tokenizer& tokenizer,
-                                                const std::stop_token& stop, const Progress& progress,
+                                                const std::stop_token& stop, const CountProgress& progress,
                                                 const DataRowSink& sink) {
   Request q{options, tokenizer, stop, progress, sink, options_};
   const std::optional<Stamp> stamp = stamp_now(options);

@@ -41,7 +41,7 @@ class RowCache {
   // for the same rows follows the first one while it reads. If the cache cannot be written, the tokens are kept in
   // memory. Throws as scan_rows() and passes on exceptions of `sink`, which end the scan without an entry.
   std::shared_ptr<const TokenRows> open(const DatasetOptions& options, const Tokenizer& tokenizer,
-                                        const std::stop_token& stop = {}, const Progress& progress = {},
+                                        const std::stop_token& stop = {}, const CountProgress& progress = {},
                                         const DataRowSink& sink = {});
 
  private:

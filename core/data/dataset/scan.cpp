@@ -8,11 +8,8 @@
 #include <thread>
 
 #include "core/base/ordered_work.h"
-#include "core/base/quote.h"
 #include "core/base/rng.h"
 #include "core/base/text.h"
-#include "core/base/utf8.h"
-#include "core/data/dataset/encode.h"
 #include "core/data/dataset/record.h"
 #include "core/data/dataset/row_reader.h"
 
@@ -77,7 +74,7 @@ ScannedRow bad_row(Problem problem, const DatasetOptions& options, long line) {
   return row;
 }
 
-Format first_format(const Json& json, const DatasetOptions& options, long line) {
+options::Format first_format(const Json& json, const DatasetOptions& options, long line) {
   try {
     return detect_format(json, options);
   } catch (const Error& e) {
@@ -108,13 +105,13 @@ FileOptions file_options(const DatasetOptions& options, const NumberedFile& file
 }
 
 // Replaces an automatic `format` by the format of the first valid row.
-ScannedRow scan_row(const RawRow& raw, const RowSyntax& syntax, std::int64_t number, Format& format,
+ScannedRow scan_row(const RawRow& raw, const RowSyntax& syntax, std::int64_t number, options::Format& format,
                     const FileOptions& file, const Tokenizer& tokenizer) {
   const DatasetOptions& options = file.options;
   ScannedRow row;
   try {
     const Json json = parse_row(raw, syntax, options.path.string());
-    if (format == Format::automatic) format = first_format(json, options, raw.line);
+    if (format == options::Format::automatic) format = first_format(json, options, raw.line);
     row.example = encode_record(read_record(json, format, options), options, tokenizer);
     row.example.row = number;
     row.position.file = file.number;
@@ -345,7 +342,7 @@ class RowScan {
   template <class Tick>
   void detect_format(const RowSink& sink, const Tick& tick) {
     RawRow raw;
-    while (format_ == Format::automatic && reader_.next(raw)) {
+    while (format_ == options::Format::automatic && reader_.next(raw)) {
       if (row_ % 64 == 0) tick(reader_.stored_position(), size());
       sink(scan_row(raw, reader_.syntax(), row_++, format_, file_, tokenizer_));
     }
@@ -376,7 +373,7 @@ class RowScan {
     out.bytes = chunk.bytes;
     out.end = chunk.end;
     out.rows.reserve(chunk.rows.size());
-    Format format = format_;
+    options::Format format = format_;
     try {
       for (const RawRow& raw : chunk.rows)
         out.rows.push_back(
@@ -390,15 +387,15 @@ class RowScan {
   const FileOptions& file_;
   const Tokenizer& tokenizer_;
   RowReader reader_;
-  Format format_;
+  options::Format format_;
   std::int64_t row_;  // number of the next row
   long pending_ = 0;  // bytes of the chunks in work
 };
 
 // .txt, .md and files that do not start like JSON.
-bool is_running_text(const std::filesystem::path& file, Format format) {
+bool is_running_text(const std::filesystem::path& file, options::Format format) {
   const std::string extension = data_extension(file);
-  if (format != Format::automatic && format != Format::text) return false;
+  if (format != options::Format::automatic && format != options::Format::text) return false;
   if (extension == ".txt" || extension == ".md") return true;
   if (extension == ".jsonl" || extension == ".ndjson" || extension == ".json") return false;
   if (is_table(file)) return false;
@@ -409,7 +406,7 @@ bool is_running_text(const std::filesystem::path& file, Format format) {
 
 // Reads one file; returns the number of the next row.
 std::int64_t scan_file(const FileOptions& file, std::int64_t first_row, const Tokenizer& tokenizer,
-                       const Progress& tick, const RowSink& sink, Sha256* sum) {
+                       const CountProgress& tick, const RowSink& sink, Sha256* sum) {
   if (is_running_text(file.options.path, file.options.format)) {
     RunningText text(file, first_row, tokenizer, sink, sum);
     const auto ticking = [&](long done) {
@@ -441,7 +438,7 @@ Split split_of(const DatasetOptions& options, std::int64_t row, FileNumber file)
 }
 
 void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
-               const Progress& progress, const RowSink& sink, Sha256* sum) {
+               const CountProgress& progress, const RowSink& sink, Sha256* sum) {
   const std::vector<NumberedFile> files = data_files(options);
   long before = 0, total = 0, now = 0;  // bytes
   std::error_code missing;              // reported by reading
@@ -480,7 +477,7 @@ void decide_use(DataRow& row, const DatasetOptions& options,
     row.state = RowState::no_loss;
   else if (row.tokens <= options.max_len)
     row.state = RowState::ok;
-  else if (options.overlong == Overlong::drop)
+  else if (options.overlong == options::Overlong::drop)
     row.state = RowState::too_long;
   else  // truncation may remove the answer
     row.state = loss_within(options.max_len) > 0 ? RowState::truncated : RowState::no_loss;
@@ -491,7 +488,7 @@ void decide_use(DataRow& row, const DatasetOptions& options,
 }
 
 void add_to_report(const DataRow& row, DatasetReport& report) {
-  if (row.format != Format::automatic) report.format = row.format;
+  if (row.format != options::Format::automatic) report.format = row.format;
   if (row.row >= 0) ++report.rows;
   report.skipped_bad += row.state == RowState::bad;
   report.no_loss += row.state == RowState::no_loss;
@@ -539,7 +536,7 @@ ScannedRow rescan_row(const DatasetOptions& options, const Tokenizer& tokenizer,
   const RowPosition& position = known.position;
   const FileOptions file = file_options(options, {position.file, data_file(options, position.file)});
   if (position.bytes > 0) {
-    Format format = known.format;
+    options::Format format = known.format;
     const RawRow raw = read_row_at(file.options.path, static_cast<long>(position.offset), position.bytes,
                                    static_cast<long>(position.line));
     return scan_row(raw, row_syntax(file.options.path), known.example.row, format, file, tokenizer);

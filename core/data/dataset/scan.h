@@ -5,7 +5,7 @@
 #include <stop_token>
 
 #include "core/base/sha256.h"
-#include "core/data/dataset/data_files.h"
+#include "core/data/dataset/data_file.h"
 #include "core/data/dataset/examples.h"
 
 namespace mw::data {
@@ -32,7 +32,7 @@ struct RowPosition {
 struct DataRow {
   RowState state = RowState::ok;
   Split split = Split::train;
-  Format format = Format::text;
+  options::Format format = options::Format::text;
   RowPosition place{};
   std::int64_t row = 0;                                // 0-based; -1: a line of running text that is not a row
   std::int32_t tokens = 0, used = 0, loss_tokens = 0;  // before truncation; used in training; with loss
@@ -41,7 +41,7 @@ struct DataRow {
 struct ScannedRow {
   RowState state = RowState::ok;
   Split split = Split::train;  // if training uses the row
-  Format format = Format::text;
+  options::Format format = options::Format::text;
   RowPosition position{};
   Example example{};  // not truncated; its `row` is -1 for an invalid line of running text
   size_t used = 0;    // number of leading tokens that training uses
@@ -58,7 +58,7 @@ Split split_of(const DatasetOptions& options, std::int64_t row, FileNumber file 
 // format, unsuitable chat template) and passes on exceptions of the sink. Adds all bytes of the files to `sum`, if it
 // is not null.
 void scan_rows(const DatasetOptions& options, const Tokenizer& tokenizer, std::stop_token stop,
-               const Progress& progress, const RowSink& sink, Sha256* sum = nullptr);
+               const CountProgress& progress, const RowSink& sink, Sha256* sum = nullptr);
 
 // Whether one of the files is a running text, whose rows depend on max_len. May read the beginning of the files.
 bool is_running_text(const DatasetOptions& options);

@@ -100,7 +100,7 @@ std::int64_t loss_within(const TokenRecord& record, std::span<const std::byte> b
 
 DataRow data_row(const TokenRecord& record, const DatasetOptions& options,
                  const std::function<std::int64_t(std::int32_t)>& loss_within) {
-  DataRow row{.format = static_cast<Format>(record.format),
+  DataRow row{.format = static_cast<options::Format>(record.format),
               .place = {.offset = record.offset & ((std::int64_t{1} << kOffsetBits) - 1),
                         .bytes = record.bytes,
                         .skip = record.skip,
@@ -211,7 +211,7 @@ void TokenRows::check_records() const {
     const std::uint64_t end = blocks_[static_cast<size_t>(i / TokenRowsWriter::kBlockRows)];
     const std::uint64_t bytes = id_bytes(r, vocabulary_) + loss_bytes(r);
     if (r.payload > end || bytes > end - r.payload || r.loss_tokens > r.tokens || r.tokens > (1u << 30) ||
-        r.format > static_cast<std::uint8_t>(Format::text) || r.loss_start > r.tokens - r.loss_tokens)
+        r.format > static_cast<std::uint8_t>(options::Format::text) || r.loss_start > r.tokens - r.loss_tokens)
       damaged("record " + std::to_string(i));
   }
 }

@@ -2,10 +2,13 @@
 // The characters (code points) of UTF-8 text by index, as Python counts them. The text must outlive the object.
 #pragma once
 #include <algorithm>
+#include <cwchar>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
+#include "core/data/jinja/interpreter.h"
 
 namespace mw::data::jinja {
 
@@ -32,5 +35,14 @@ class Characters {
   bool is_ascii_ = true;
   std::vector<size_t> starts_;
 };
+
+// Letter case of Unicode text, and replacement. Case changes map one character to one character. Thread-safe.
+enum class LetterCase { upper, lower, title, capitalized };
+
+bool is_letter(std::wint_t c);
+std::string in_case(std::string_view text, LetterCase wanted);
+// str.replace(); `most` < 0: all.
+Value replaced(Interpreter& in, const std::string& text, const std::string& old, const std::string& by,
+               std::int64_t most);
 
 }  // namespace mw::data::jinja

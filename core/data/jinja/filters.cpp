@@ -2,16 +2,13 @@
 // The filters and tests of Jinja that chat templates use. tojson is that of transformers: json.dumps() without escapes
 // for HTML.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
 
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 #include "core/data/jinja/characters.h"
 #include "core/data/jinja/interpreter.h"
-#include "core/data/jinja/letters.h"
 
 namespace mw::data::jinja {
 namespace {
@@ -44,6 +41,11 @@ Value path_of(Interpreter& in, const Value& start, const Value& path) {
     if (dot == rest.npos) return out;
     rest.remove_prefix(dot + 1);
   }
+}
+
+// The item, or what is at its `attribute` if that is given.
+Value item_or_attribute(Interpreter& in, const Value& one, const Value* attribute) {
+  return attribute && !attribute->is_none() ? path_of(in, one, *attribute) : one;
 }
 
 std::string indented(const std::string& text, const std::string& by, bool first, bool blank) {
@@ -106,7 +108,7 @@ Value join(const FilterCall& c) {
   std::string out;
   bool is_first = true;
   for (const Value& one : c.in.items_of(c.subject)) {
-    const std::string part = c.in.str(given[1] && !given[1]->is_none() ? path_of(c.in, one, *given[1]) : one);
+    const std::string part = c.in.str(item_or_attribute(c.in, one, given[1]));
     c.in.charge(static_cast<std::int64_t>(separator.size() + part.size()));
     if (!is_first) out += separator;
     out += part;
@@ -217,7 +219,7 @@ Value sorted(const FilterCall& c) {
   const auto given = c.bound({"reverse", "case_sensitive", "attribute"});
   Values items = c.in.items_of(c.subject);
   const auto key = [&](const Value& one) {
-    return lowered(given[2] && !given[2]->is_none() ? path_of(c.in, one, *given[2]) : one, given_true(given[1]));
+    return lowered(item_or_attribute(c.in, one, given[2]), given_true(given[1]));
   };
   sort_by(c.in, items, key, given_true(given[0]));
   return c.in.list(std::move(items));
@@ -244,8 +246,7 @@ Value unique(const FilterCall& c) {
   const auto given = c.bound({"case_sensitive", "attribute"});
   Values out, keys;
   for (const Value& one : c.in.items_of(c.subject)) {
-    const Value key =
-        lowered(given[1] && !given[1]->is_none() ? path_of(c.in, one, *given[1]) : one, given_true(given[0]));
+    const Value key = lowered(item_or_attribute(c.in, one, given[1]), given_true(given[0]));
     c.in.charge(static_cast<std::int64_t>(keys.size()));
     if (key.dict() || (key.list() && key.list()->kind != ListKind::tuple))
       c.in.fail("unique compares no lists and dicts", type_name(key), "numbers and strings, e.g. by attribute=...");
@@ -259,7 +260,7 @@ Value unique(const FilterCall& c) {
 Value extreme(const FilterCall& c, bool largest) {
   const auto given = c.bound({"case_sensitive", "attribute"});
   const auto key = [&](const Value& one) {
-    return lowered(given[1] && !given[1]->is_none() ? path_of(c.in, one, *given[1]) : one, given_true(given[0]));
+    return lowered(item_or_attribute(c.in, one, given[1]), given_true(given[0]));
   };
   Value best;
   bool is_first = true;
@@ -274,7 +275,7 @@ Value sum(const FilterCall& c) {
   const auto given = c.bound({"attribute", "start"});
   Value total = given[1] ? *given[1] : Value(std::int64_t{0});
   for (const Value& one : c.in.items_of(c.subject)) {
-    const Value next = given[0] && !given[0]->is_none() ? path_of(c.in, one, *given[0]) : one;
+    const Value next = item_or_attribute(c.in, one, given[0]);
     if (!next.is_number() || !total.is_number()) c.in.fail("sum needs numbers", type_name(next));
     if (next.real() || total.real())
       total = Value(total.as_real() + next.as_real());

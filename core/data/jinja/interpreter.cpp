@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 namespace mw::data::jinja {
 namespace {
@@ -84,14 +84,14 @@ Interpreter::LoopControl Interpreter::run_body(const Body& body) {
   return LoopControl::next;
 }
 
-Interpreter::LoopControl Interpreter::run_statement(const Statement& s) {
+Interpreter::LoopControl Interpreter::run_statement(const TemplateStatement& s) {
   const Depth depth(*this);
   at_ = s.at;
   switch (s.kind) {
-    case Statement::Kind::text:
+    case TemplateStatement::Kind::text:
       write(s.text);
       break;
-    case Statement::Kind::output: {
+    case TemplateStatement::Kind::output: {
       Value result;
       const Value& value = operand(*s.expressions.front(), result);
       if (value.text())
@@ -100,23 +100,23 @@ Interpreter::LoopControl Interpreter::run_statement(const Statement& s) {
         write(str(value));
       break;
     }
-    case Statement::Kind::if_:
+    case TemplateStatement::Kind::if_:
       return run_if(s);
-    case Statement::Kind::for_:
+    case TemplateStatement::Kind::for_:
       run_for(s);
       break;
-    case Statement::Kind::set:
-    case Statement::Kind::set_block:
-    case Statement::Kind::filter_block:
+    case TemplateStatement::Kind::set:
+    case TemplateStatement::Kind::set_block:
+    case TemplateStatement::Kind::filter_block:
       run_set(s);
       break;
-    case Statement::Kind::macro:
+    case TemplateStatement::Kind::macro:
       assign(s.macro.name, make_macro(s.macro));
       break;
-    case Statement::Kind::call_block:
+    case TemplateStatement::Kind::call_block:
       run_call_block(s);
       break;
-    case Statement::Kind::with: {
+    case TemplateStatement::Kind::with: {
       Variables scope;
       for (size_t i = 0; i < s.targets.size(); ++i)
         scope.emplace_back(s.targets[i].names.front(), eval(*s.expressions[i]));
@@ -125,7 +125,7 @@ Interpreter::LoopControl Interpreter::run_statement(const Statement& s) {
       scopes_.pop_back();
       return control;
     }
-    case Statement::Kind::generation: {
+    case TemplateStatement::Kind::generation: {
       const size_t begin = out_->size();
       scopes_.emplace_back();
       const LoopControl control = run_body(s.bodies.front());
@@ -133,25 +133,25 @@ Interpreter::LoopControl Interpreter::run_statement(const Statement& s) {
       if (!is_captured_) generated_.push_back({begin, out_->size()});
       return control;
     }
-    case Statement::Kind::break_:
+    case TemplateStatement::Kind::break_:
       return LoopControl::break_;
-    case Statement::Kind::continue_:
+    case TemplateStatement::Kind::continue_:
       return LoopControl::continue_;
   }
   return LoopControl::next;
 }
 
-Interpreter::LoopControl Interpreter::run_if(const Statement& s) {
+Interpreter::LoopControl Interpreter::run_if(const TemplateStatement& s) {
   for (size_t i = 0; i < s.expressions.size(); ++i)
     if (is_true(eval(*s.expressions[i]))) return run_body(s.bodies[i]);
   return s.bodies.size() > s.expressions.size() ? run_body(s.bodies.back()) : LoopControl::next;
 }
 
-void Interpreter::run_for(const Statement& s) {
+void Interpreter::run_for(const TemplateStatement& s) {
   run_loop(s, eval(*s.expressions.front()), 0);
 }
 
-void Interpreter::run_loop(const Statement& s, const Value& iterable, int level) {
+void Interpreter::run_loop(const TemplateStatement& s, const Value& iterable, int level) {
   at_ = s.at;
   Values items = items_of(iterable);
   charge(static_cast<std::int64_t>(items.size() * sizeof(Value)));
@@ -189,9 +189,9 @@ void Interpreter::run_loop(const Statement& s, const Value& iterable, int level)
   }
 }
 
-void Interpreter::run_set(const Statement& s) {
+void Interpreter::run_set(const TemplateStatement& s) {
   Value value;
-  if (s.kind == Statement::Kind::set) {
+  if (s.kind == TemplateStatement::Kind::set) {
     value = eval(*s.expressions.front());
   } else {
     value = text(captured(s.bodies.front()));
@@ -200,7 +200,7 @@ void Interpreter::run_set(const Statement& s) {
       value = eval(*s.expressions.front());
       scopes_.pop_back();
     }
-    if (s.kind == Statement::Kind::filter_block) return write(str(value));
+    if (s.kind == TemplateStatement::Kind::filter_block) return write(str(value));
   }
   if (s.target.attribute.empty()) return unpack(s.target, value);
   at_ = s.at;
@@ -218,8 +218,8 @@ void Interpreter::run_set(const Statement& s) {
   names->items.emplace_back(s.target.attribute, std::move(value));
 }
 
-void Interpreter::run_call_block(const Statement& s) {
-  const Expression& called = *s.expressions.front();
+void Interpreter::run_call_block(const TemplateStatement& s) {
+  const TemplateExpression& called = *s.expressions.front();
   const Value target = eval(*called.children.front());
   Arguments arguments = eval_arguments(called.arguments);
   arguments.named.emplace_back("caller", make_macro(s.macro));
@@ -276,7 +276,7 @@ void Interpreter::assign(const std::string& name, Value value) {
   scopes_.back().emplace_back(name, std::move(value));
 }
 
-void Interpreter::unpack(const Target& target, const Value& value) {
+void Interpreter::unpack(const AssignmentTarget& target, const Value& value) {
   if (!target.is_tuple) return assign(target.names.front(), value);
   const Values items = items_of(value);
   if (items.size() != target.names.size())

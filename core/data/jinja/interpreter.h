@@ -7,11 +7,39 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "core/data/jinja/callable.h"
+#include "core/data/jinja/syntax.h"
 
 namespace mw::data::jinja {
+
+// Functions and loops as values of a template.
+using Variables = std::vector<std::pair<std::string, Value>>;
+
+struct Callable {
+  enum class Kind { function, method, macro };
+  Kind kind = Kind::function;
+  std::string name;
+  Value self{};                                          // of a method
+  const Macro* macro = nullptr;                          // of a macro or caller()
+  std::shared_ptr<const Variables> enclosing = nullptr;  // what a macro sees beside its own and the global variables
+  int depth = 1;
+};
+
+inline Value make_function(Callable::Kind kind, const std::string& name, const Value& self = {}) {
+  return Value(std::make_shared<const Callable>(
+      Callable{.kind = kind, .name = name, .self = self, .depth = depth_of(self) + 1}));
+}
+
+// `loop` inside a for. Items and index change only while its loop runs.
+struct Loop {
+  std::shared_ptr<const Values> items;
+  size_t index = 0;
+  int level = 0;                                 // of recursive loops, 0-based
+  const TemplateStatement* recursive = nullptr;  // the for statement that loop(...) repeats
+  int depth = 1;
+};
 
 // The limits of one rendering: no template can hang the program or exhaust its memory.
 struct Limits {
@@ -84,30 +112,30 @@ class Interpreter {
   void enter();
 
   LoopControl run_body(const Body& body);
-  LoopControl run_statement(const Statement& s);
-  LoopControl run_if(const Statement& s);
-  void run_for(const Statement& s);
-  void run_loop(const Statement& s, const Value& iterable, int level);
-  void run_set(const Statement& s);
-  void run_call_block(const Statement& s);
+  LoopControl run_statement(const TemplateStatement& s);
+  LoopControl run_if(const TemplateStatement& s);
+  void run_for(const TemplateStatement& s);
+  void run_loop(const TemplateStatement& s, const Value& iterable, int level);
+  void run_set(const TemplateStatement& s);
+  void run_call_block(const TemplateStatement& s);
   void write(const std::string& text);
   std::string captured(const Body& body);
 
-  Value eval(const Expression& e);
-  Value eval_node(const Expression& e);
+  Value eval(const TemplateExpression& e);
+  Value eval_node(const TemplateExpression& e);
   // The value of a constant, or the result of eval(), which is kept in `result`. Threads that render one template do
   // not count references to its constants, which cost a third of the time on two threads.
-  const Value& operand(const Expression& e, Value& result);
-  Value eval_binary(const Expression& e);
-  Value eval_compare(const Expression& e);
+  const Value& operand(const TemplateExpression& e, Value& result);
+  Value eval_binary(const TemplateExpression& e);
+  Value eval_compare(const TemplateExpression& e);
   bool holds(const std::string& op, const Value& left, const Value& right);
-  Value eval_slice(const Expression& e);
-  Value eval_dict(const Expression& e);
+  Value eval_slice(const TemplateExpression& e);
+  Value eval_dict(const TemplateExpression& e);
   Arguments eval_arguments(const CallArguments& arguments);
   Value lookup(const std::string& name) const;
   const Value* find(const std::string& name) const;
   void assign(const std::string& name, Value value);
-  void unpack(const Target& target, const Value& value);
+  void unpack(const AssignmentTarget& target, const Value& value);
   Value make_macro(const Macro& macro);
   Value call_macro(const Callable& callable, const Arguments& arguments);
   Value call_function(const std::string& name, const Arguments& arguments);

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "core/base/error.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 namespace mw::data::jinja {
 namespace {
@@ -42,7 +42,7 @@ class Lexer {
       if (tag == std::string::npos) break;
       read_tag();
     }
-    add(TokenKind::end, "");
+    add(TemplateTokenKind::end, "");
     return std::move(tokens_);
   }
 
@@ -61,7 +61,7 @@ class Lexer {
   [[noreturn]] void fail(const std::string& message, const std::string& found, const std::string& expected = {}) {
     fail_template(source_, position(at_), message, found, expected);
   }
-  void add(TokenKind kind, std::string text) { tokens_.push_back({kind, std::move(text), position(at_)}); }
+  void add(TemplateTokenKind kind, std::string text) { tokens_.push_back({kind, std::move(text), position(at_)}); }
 
   size_t next_tag() const {
     size_t at = at_;
@@ -83,7 +83,7 @@ class Lexer {
       else if (sign != '+' && text_[tag + 1] != '{')
         text = without_indent(text);
     }
-    if (!text.empty()) add(TokenKind::text, std::string(text));
+    if (!text.empty()) add(TemplateTokenKind::text, std::string(text));
     position(tag == std::string::npos ? text_.size() : tag);
     at_ = std::min(tag, text_.size());
   }
@@ -114,7 +114,7 @@ class Lexer {
     const char kind = peek(1);
     if (kind == '#') return read_comment();
     if (kind == '%' && read_raw()) return;
-    add(kind == '{' ? TokenKind::output_begin : TokenKind::block_begin, text_.substr(at_, 2));
+    add(kind == '{' ? TemplateTokenKind::output_begin : TemplateTokenKind::block_begin, text_.substr(at_, 2));
     at_ += 2;
     if (peek() == '-' || peek() == '+') ++at_;
     read_expression(kind == '{');
@@ -162,7 +162,7 @@ class Lexer {
       text = without_trailing_space(text);
     else if (close.open != '+')
       text = without_indent(text);
-    if (!text.empty()) add(TokenKind::text, std::string(text));
+    if (!text.empty()) add(TemplateTokenKind::text, std::string(text));
     at_ = close.end;
     skip_after(close.close, true);
     return true;
@@ -190,7 +190,7 @@ class Lexer {
     const char sign = peek() == '-' || (peek() == '+' && !is_output) ? peek() : '\0';
     const std::string_view end = is_output ? "}}" : "%}";
     if (std::string_view(text_).substr(at_ + (sign ? 1 : 0)).substr(0, 2) != end) return false;
-    add(is_output ? TokenKind::output_end : TokenKind::block_end, std::string(end));
+    add(is_output ? TemplateTokenKind::output_end : TemplateTokenKind::block_end, std::string(end));
     at_ += sign ? 3 : 2;
     skip_after(sign, !is_output);
     return true;
@@ -199,7 +199,7 @@ class Lexer {
   void read_name() {
     size_t end = at_;
     while (end < text_.size() && (is_name_start(text_[end]) || is_digit(text_[end]))) ++end;
-    add(TokenKind::name, text_.substr(at_, end - at_));
+    add(TemplateTokenKind::name, text_.substr(at_, end - at_));
     at_ = end;
   }
 
@@ -228,7 +228,7 @@ class Lexer {
     }
     std::string text = text_.substr(at_, end - at_);
     std::erase(text, '_');
-    add(is_real ? TokenKind::real : TokenKind::integer, text);
+    add(is_real ? TemplateTokenKind::real : TemplateTokenKind::integer, text);
     at_ = end;
   }
 
@@ -244,7 +244,7 @@ class Lexer {
     }
     if (i >= text_.size())
       fail("the string is not closed", excerpt(std::string_view(text_).substr(start), 30), {quote});
-    add(TokenKind::string, std::move(value));
+    add(TemplateTokenKind::string, std::move(value));
     at_ = i + 1;
   }
 
@@ -287,7 +287,7 @@ class Lexer {
     constexpr std::array<std::string_view, 6> kTwo{"//", "**", "==", "!=", ">=", "<="};
     for (const std::string_view two : kTwo)
       if (has(two)) {
-        add(TokenKind::symbol, std::string(two));
+        add(TemplateTokenKind::symbol, std::string(two));
         at_ += 2;
         return;
       }
@@ -299,7 +299,7 @@ class Lexer {
       if (open.empty() || open.back() != kOpen[at]) fail("a bracket does not match", {c});
       open.pop_back();
     }
-    add(TokenKind::symbol, {c});
+    add(TemplateTokenKind::symbol, {c});
     ++at_;
   }
 

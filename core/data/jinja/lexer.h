@@ -9,7 +9,7 @@
 
 namespace mw::data::jinja {
 
-enum class TokenKind {
+enum class TemplateTokenKind {
   text,
   output_begin,
   output_end,
@@ -24,7 +24,7 @@ enum class TokenKind {
 };
 
 struct Token {
-  TokenKind kind = TokenKind::end;
+  TemplateTokenKind kind = TemplateTokenKind::end;
   std::string text;  // of a string: its value
   Position at{};
 };

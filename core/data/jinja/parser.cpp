@@ -3,19 +3,16 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <initializer_list>
-#include <set>
 
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 #include "core/data/jinja/lexer.h"
 
 namespace mw::data::jinja {
 namespace {
 
-using Kind = Expression::Kind;
-using Node = std::unique_ptr<Expression>;
+using Kind = TemplateExpression::Kind;
+using Node = std::unique_ptr<TemplateExpression>;
 
 constexpr int kMostNestedBlocks = 60;
 
@@ -25,7 +22,7 @@ class Parser {
 
   Body parse() {
     Body body = parse_body({});
-    if (current().kind != TokenKind::end) unexpected("a tag");
+    if (current().kind != TemplateTokenKind::end) unexpected("a tag");
     return body;
   }
 
@@ -38,9 +35,13 @@ class Parser {
     if (at_ + 1 < tokens_.size()) ++at_;
     return token;
   }
-  static bool is_symbol(const Token& t, std::string_view text) { return t.kind == TokenKind::symbol && t.text == text; }
+  static bool is_symbol(const Token& t, std::string_view text) {
+    return t.kind == TemplateTokenKind::symbol && t.text == text;
+  }
   bool at_symbol(std::string_view text) const { return is_symbol(current(), text); }
-  bool at_name(std::string_view text) const { return current().kind == TokenKind::name && current().text == text; }
+  bool at_name(std::string_view text) const {
+    return current().kind == TemplateTokenKind::name && current().text == text;
+  }
   bool skip_symbol(std::string_view text) {
     const bool found = at_symbol(text);
     if (found) take();
@@ -55,15 +56,15 @@ class Parser {
     if (!skip_symbol(text)) unexpected(std::string(text));
   }
   void expect_block_end() {
-    if (current().kind != TokenKind::block_end) unexpected("%}");
+    if (current().kind != TemplateTokenKind::block_end) unexpected("%}");
     take();
   }
   std::string take_name(const char* expected) {
-    if (current().kind != TokenKind::name) unexpected(expected);
+    if (current().kind != TemplateTokenKind::name) unexpected(expected);
     return take().text;
   }
   static std::string shown(const Token& t) {
-    return t.kind == TokenKind::end ? "the end of the template" : excerpt(t.text, 40);
+    return t.kind == TemplateTokenKind::end ? "the end of the template" : excerpt(t.text, 40);
   }
   [[noreturn]] void unexpected(const std::string& expected) const {
     fail_template(source_, current().at, "the template cannot be parsed", shown(current()), expected);
@@ -71,19 +72,19 @@ class Parser {
 
   // Nodes.
   Node node(Kind kind, Position at, std::string name = {}) const {
-    auto out = std::make_unique<Expression>();
+    auto out = std::make_unique<TemplateExpression>();
     out->kind = kind;
     out->at = at;
     out->name = std::move(name);
     return out;
   }
-  void deepen(Expression& parent, const ExpressionPtr& child) const {
+  void deepen(TemplateExpression& parent, const TemplateExpressionPtr& child) const {
     if (child) parent.depth = std::max(parent.depth, child->depth + 1);
     if (parent.depth > kMostNestedSyntax)
       fail_template(source_, parent.at, "the expression is nested too deeply",
                     "more than " + std::to_string(kMostNestedSyntax) + " levels");
   }
-  void add(Expression& parent, ExpressionPtr child) const {
+  void add(TemplateExpression& parent, TemplateExpressionPtr child) const {
     deepen(parent, child);
     parent.children.push_back(std::move(child));
   }
@@ -162,12 +163,12 @@ class Parser {
       constexpr std::array<std::string_view, 6> kSymbols{"==", "!=", "<", "<=", ">", ">="};
       std::string op;
       const Position at = current().at;
-      if (current().kind == TokenKind::symbol &&
+      if (current().kind == TemplateTokenKind::symbol &&
           std::find(kSymbols.begin(), kSymbols.end(), current().text) != kSymbols.end()) {
         op = take().text;
       } else if (skip_name("in")) {
         op = "in";
-      } else if (at_name("not") && ahead(1).kind == TokenKind::name && ahead(1).text == "in") {
+      } else if (at_name("not") && ahead(1).kind == TemplateTokenKind::name && ahead(1).text == "in") {
         take();
         take();
         op = "not in";
@@ -234,15 +235,15 @@ class Parser {
   Node primary() {
     const Token& token = current();
     switch (token.kind) {
-      case TokenKind::name:
+      case TemplateTokenKind::name:
         return name_or_constant();
-      case TokenKind::string: {
+      case TemplateTokenKind::string: {
         std::string text;
-        while (current().kind == TokenKind::string) text += take().text;
+        while (current().kind == TemplateTokenKind::string) text += take().text;
         return constant(token.at, Value(std::move(text)));
       }
-      case TokenKind::integer:
-      case TokenKind::real:
+      case TemplateTokenKind::integer:
+      case TemplateTokenKind::real:
         return number();
       default:
         break;
@@ -266,7 +267,8 @@ class Parser {
   }
   Node number() {
     const Token& token = take();
-    if (token.kind == TokenKind::real) return constant(token.at, Value(parse_number<double>(token.text).value_or(0)));
+    if (token.kind == TemplateTokenKind::real)
+      return constant(token.at, Value(parse_number<double>(token.text).value_or(0)));
     const auto value = parse_number<std::int64_t>(token.text);
     if (!value) fail_template(source_, token.at, "the number is too large", token.text, "at most 64 bits");
     return constant(token.at, Value(*value));
@@ -287,8 +289,8 @@ class Parser {
     return out;
   }
   bool ends_tuple(std::string_view closing) const {
-    return current().kind == TokenKind::block_end || current().kind == TokenKind::output_end ||
-           current().kind == TokenKind::end || (!closing.empty() && at_symbol(closing));
+    return current().kind == TemplateTokenKind::block_end || current().kind == TemplateTokenKind::output_end ||
+           current().kind == TemplateTokenKind::end || (!closing.empty() && at_symbol(closing));
   }
   Node list() {
     Node out = node(Kind::list, take().at);
@@ -328,11 +330,11 @@ class Parser {
   Node attribute(Node subject) {
     take();
     const Token& token = take();
-    if (token.kind == TokenKind::integer) {
+    if (token.kind == TemplateTokenKind::integer) {
       const auto index = parse_number<std::int64_t>(token.text).value_or(INT64_MAX);
       return pair(Kind::item, token.at, std::move(subject), constant(token.at, Value(index)));
     }
-    if (token.kind != TokenKind::name)
+    if (token.kind != TemplateTokenKind::name)
       fail_template(source_, token.at, "the template cannot be parsed", shown(token), "a name behind the dot");
     Node out = node(Kind::attribute, token.at, token.text);
     add(*out, std::move(subject));
@@ -360,7 +362,7 @@ class Parser {
     arguments(*out);
     return out;
   }
-  void arguments(Expression& out) {
+  void arguments(TemplateExpression& out) {
     expect_symbol("(");
     bool is_first = true;
     while (!at_symbol(")")) {
@@ -369,15 +371,15 @@ class Parser {
       if (at_symbol(")")) break;
       if (at_symbol("*") || at_symbol("**"))
         fail_template(source_, current().at, "argument unpacking is not supported", current().text);
-      if (current().kind == TokenKind::name && is_symbol(ahead(1), "=")) {
+      if (current().kind == TemplateTokenKind::name && is_symbol(ahead(1), "=")) {
         std::string name = take().text;
         take();
-        ExpressionPtr value = expression();
+        TemplateExpressionPtr value = expression();
         deepen(out, value);
         out.arguments.named.emplace_back(std::move(name), std::move(value));
       } else {
         if (!out.arguments.named.empty()) unexpected("a named argument");
-        ExpressionPtr value = expression();
+        TemplateExpressionPtr value = expression();
         deepen(out, value);
         out.arguments.positional.push_back(std::move(value));
       }
@@ -420,7 +422,7 @@ class Parser {
       arguments(*out);
     } else if (starts_argument()) {
       if (at_name("is")) unexpected("one test");
-      ExpressionPtr argument = postfix(primary());
+      TemplateExpressionPtr argument = postfix(primary());
       deepen(*out, argument);
       out->arguments.positional.push_back(std::move(argument));
     }
@@ -431,11 +433,11 @@ class Parser {
   }
   bool starts_argument() const {
     switch (current().kind) {
-      case TokenKind::name:
+      case TemplateTokenKind::name:
         return !at_name("else") && !at_name("or") && !at_name("and") && !at_name("if");
-      case TokenKind::string:
-      case TokenKind::integer:
-      case TokenKind::real:
+      case TemplateTokenKind::string:
+      case TemplateTokenKind::integer:
+      case TemplateTokenKind::real:
         return true;
       default:
         return at_symbol("[") || at_symbol("{");
@@ -450,31 +452,32 @@ class Parser {
     Body body;
     for (;;) {
       const Token& token = current();
-      if (token.kind == TokenKind::text) {
-        auto s = statement(Statement::Kind::text, token.at);
+      if (token.kind == TemplateTokenKind::text) {
+        auto s = statement(TemplateStatement::Kind::text, token.at);
         s->text = take().text;
         body.push_back(std::move(s));
-      } else if (token.kind == TokenKind::output_begin) {
-        auto s = statement(Statement::Kind::output, take().at);
+      } else if (token.kind == TemplateTokenKind::output_begin) {
+        auto s = statement(TemplateStatement::Kind::output, take().at);
         s->expressions.push_back(tuple("", current().at));
-        if (current().kind != TokenKind::output_end) unexpected("}}");
+        if (current().kind != TemplateTokenKind::output_end) unexpected("}}");
         take();
         body.push_back(std::move(s));
-      } else if (token.kind == TokenKind::block_begin) {
+      } else if (token.kind == TemplateTokenKind::block_begin) {
         take();
-        if (current().kind == TokenKind::name && std::find(ends.begin(), ends.end(), current().text) != ends.end())
+        if (current().kind == TemplateTokenKind::name &&
+            std::find(ends.begin(), ends.end(), current().text) != ends.end())
           break;
         body.push_back(parse_tag());
       } else {
         break;
       }
     }
-    if (current().kind == TokenKind::end && ends.size() > 0) unexpected("{% " + joined(ends, " or ") + " %}");
+    if (current().kind == TemplateTokenKind::end && ends.size() > 0) unexpected("{% " + joined(ends, " or ") + " %}");
     --blocks_;
     return body;
   }
-  static std::unique_ptr<Statement> statement(Statement::Kind kind, Position at) {
-    auto out = std::make_unique<Statement>();
+  static std::unique_ptr<TemplateStatement> statement(TemplateStatement::Kind kind, Position at) {
+    auto out = std::make_unique<TemplateStatement>();
     out->kind = kind;
     out->at = at;
     return out;
@@ -488,7 +491,7 @@ class Parser {
     return body;
   }
 
-  std::unique_ptr<const Statement> parse_tag() {
+  std::unique_ptr<const TemplateStatement> parse_tag() {
     const Token token = current();
     const std::string name = take_name("the name of a tag");
     if (name == "if") return parse_if(token.at);
@@ -499,21 +502,22 @@ class Parser {
     if (name == "filter") return parse_filter_block(token.at);
     if (name == "with") return parse_with(token.at);
     if (name == "generation") {
-      auto s = statement(Statement::Kind::generation, token.at);
+      auto s = statement(TemplateStatement::Kind::generation, token.at);
       s->bodies.push_back(block_until("endgeneration"));
       return s;
     }
     if (name == "break" || name == "continue") {
       if (loops_ == 0) fail_template(source_, token.at, "the tag is outside a loop", name, "{% for %} around it");
       expect_block_end();
-      return statement(name == "break" ? Statement::Kind::break_ : Statement::Kind::continue_, token.at);
+      return statement(name == "break" ? TemplateStatement::Kind::break_ : TemplateStatement::Kind::continue_,
+                       token.at);
     }
     fail_template(source_, token.at, "the tag is unknown or not supported in chat templates", name,
                   "if, for, set, macro, call, filter, with, generation, raw, break or continue");
   }
 
-  std::unique_ptr<const Statement> parse_if(Position at) {
-    auto s = statement(Statement::Kind::if_, at);
+  std::unique_ptr<const TemplateStatement> parse_if(Position at) {
+    auto s = statement(TemplateStatement::Kind::if_, at);
     for (;;) {
       s->expressions.push_back(tuple("", current().at, false));
       expect_block_end();
@@ -527,11 +531,11 @@ class Parser {
   }
 
   // One name, or several of an unpacked item, up to the token that ends it.
-  Target target_names() {
-    Target out;
+  AssignmentTarget target_names() {
+    AssignmentTarget out;
     const bool in_brackets = skip_symbol("(");
     do {
-      if (current().kind != TokenKind::name || at_name("in")) {
+      if (current().kind != TemplateTokenKind::name || at_name("in")) {
         if (out.is_tuple) break;  // a comma at the end
         unexpected("a variable");
       }
@@ -542,8 +546,8 @@ class Parser {
     return out;
   }
 
-  std::unique_ptr<const Statement> parse_for(Position at) {
-    auto s = statement(Statement::Kind::for_, at);
+  std::unique_ptr<const TemplateStatement> parse_for(Position at) {
+    auto s = statement(TemplateStatement::Kind::for_, at);
     s->target = target_names();
     if (!skip_name("in")) unexpected("in");
     s->expressions.push_back(tuple_without_condition());
@@ -566,13 +570,13 @@ class Parser {
     if (!at_symbol(",")) return first;
     Node out = node(Kind::tuple, at);
     add(*out, std::move(first));
-    while (skip_symbol(",") && current().kind != TokenKind::block_end) add(*out, logical_or());
+    while (skip_symbol(",") && current().kind != TemplateTokenKind::block_end) add(*out, logical_or());
     return out;
   }
 
-  std::unique_ptr<const Statement> parse_set(Position at) {
-    auto s = statement(Statement::Kind::set, at);
-    if (current().kind == TokenKind::name && is_symbol(ahead(1), ".")) {
+  std::unique_ptr<const TemplateStatement> parse_set(Position at) {
+    auto s = statement(TemplateStatement::Kind::set, at);
+    if (current().kind == TemplateTokenKind::name && is_symbol(ahead(1), ".")) {
       s->target.names.push_back(take().text);
       take();
       s->target.attribute = take_name("an attribute");
@@ -584,7 +588,7 @@ class Parser {
       expect_block_end();
       return s;
     }
-    s->kind = Statement::Kind::set_block;
+    s->kind = TemplateStatement::Kind::set_block;
     if (at_symbol("|")) {  // filters of the block; their subject is its text
       Node subject = node(Kind::name, current().at, "(block)");
       while (at_symbol("|")) subject = filter(std::move(subject));
@@ -596,13 +600,13 @@ class Parser {
     return s;
   }
 
-  std::vector<Parameter> parameters() {
-    std::vector<Parameter> out;
+  std::vector<MacroParameter> parameters() {
+    std::vector<MacroParameter> out;
     expect_symbol("(");
     while (!at_symbol(")")) {
       if (!out.empty()) expect_symbol(",");
       if (at_symbol(")")) break;
-      Parameter p{take_name("the name of a parameter"), nullptr};
+      MacroParameter p{take_name("the name of a parameter"), nullptr};
       if (skip_symbol("="))
         p.fallback = expression();
       else if (!out.empty() && out.back().fallback)
@@ -619,21 +623,21 @@ class Parser {
     macro.body = block_until(end);
     loops_ = loops;
     for (size_t i = first; i < at_; ++i) {
-      if (tokens_[i].kind != TokenKind::name) continue;
+      if (tokens_[i].kind != TemplateTokenKind::name) continue;
       macro.uses_varargs |= tokens_[i].text == "varargs";
       macro.uses_kwargs |= tokens_[i].text == "kwargs";
       macro.uses_caller |= tokens_[i].text == "caller";
     }
   }
-  std::unique_ptr<const Statement> parse_macro(Position at) {
-    auto s = statement(Statement::Kind::macro, at);
+  std::unique_ptr<const TemplateStatement> parse_macro(Position at) {
+    auto s = statement(TemplateStatement::Kind::macro, at);
     s->macro.name = take_name("the name of the macro");
     s->macro.parameters = parameters();
     read_macro_body(s->macro, "endmacro");
     return s;
   }
-  std::unique_ptr<const Statement> parse_call(Position at) {
-    auto s = statement(Statement::Kind::call_block, at);
+  std::unique_ptr<const TemplateStatement> parse_call(Position at) {
+    auto s = statement(TemplateStatement::Kind::call_block, at);
     s->macro.name = "caller";
     if (at_symbol("(")) s->macro.parameters = parameters();
     s->expressions.push_back(expression());
@@ -642,8 +646,8 @@ class Parser {
     read_macro_body(s->macro, "endcall");
     return s;
   }
-  std::unique_ptr<const Statement> parse_filter_block(Position at) {
-    auto s = statement(Statement::Kind::filter_block, at);
+  std::unique_ptr<const TemplateStatement> parse_filter_block(Position at) {
+    auto s = statement(TemplateStatement::Kind::filter_block, at);
     Node subject = node(Kind::name, at, "(block)");
     do {
       const Position here = current().at;
@@ -659,9 +663,9 @@ class Parser {
     loops_ = loops;
     return s;
   }
-  std::unique_ptr<const Statement> parse_with(Position at) {
-    auto s = statement(Statement::Kind::with, at);
-    while (current().kind != TokenKind::block_end) {
+  std::unique_ptr<const TemplateStatement> parse_with(Position at) {
+    auto s = statement(TemplateStatement::Kind::with, at);
+    while (current().kind != TemplateTokenKind::block_end) {
       if (!s->targets.empty()) expect_symbol(",");
       s->targets.push_back({.names = {take_name("a variable")}});
       expect_symbol("=");

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/data/jinja/value.h"
@@ -21,18 +20,18 @@ struct Position {
 [[noreturn]] void fail_template(const std::string& source, Position at, const std::string& message,
                                 const std::string& found, const std::string& expected = {});
 
-struct Expression;
-using ExpressionPtr = std::unique_ptr<const Expression>;
+struct TemplateExpression;
+using TemplateExpressionPtr = std::unique_ptr<const TemplateExpression>;
 
 struct CallArguments {
-  std::vector<ExpressionPtr> positional;
-  std::vector<std::pair<std::string, ExpressionPtr>> named;
+  std::vector<TemplateExpressionPtr> positional;
+  std::vector<std::pair<std::string, TemplateExpressionPtr>> named;
 };
 
 // The children by kind: attribute, item, filter, test, call: the subject, then (item) the index; slice: subject, start,
 // stop, step (null: not given); conditional: test, value, other value (may be null); dict: key, value, key, value, ...;
 // compare: operands, with operators in `operators`.
-struct Expression {
+struct TemplateExpression {
   enum class Kind {
     constant,
     name,
@@ -60,32 +59,32 @@ struct Expression {
   int depth = 1;
   std::string name{};  // of a variable, attribute, filter or test; the operator of a binary expression
   Value constant{};
-  std::vector<ExpressionPtr> children{};
+  std::vector<TemplateExpressionPtr> children{};
   std::vector<std::string> operators{};
   CallArguments arguments{};
 };
 
-struct Statement;
-using Body = std::vector<std::unique_ptr<const Statement>>;
+struct TemplateStatement;
+using Body = std::vector<std::unique_ptr<const TemplateStatement>>;
 
-struct Parameter {
+struct MacroParameter {
   std::string name;
-  ExpressionPtr fallback;  // null: none
+  TemplateExpressionPtr fallback;  // null: none
 };
 struct Macro {
   std::string name;
-  std::vector<Parameter> parameters;
+  std::vector<MacroParameter> parameters;
   Body body;
   bool uses_varargs = false, uses_kwargs = false, uses_caller = false;
 };
 // A variable, several (unpacked), or an attribute of a namespace.
-struct Target {
+struct AssignmentTarget {
   std::vector<std::string> names;
   bool is_tuple = false;
   std::string attribute{};
 };
 
-struct Statement {
+struct TemplateStatement {
   enum class Kind {
     text,
     output,
@@ -104,10 +103,11 @@ struct Statement {
   Kind kind = Kind::text;
   Position at{};
   std::string text{};
-  std::vector<ExpressionPtr> expressions{};  // if: one per branch; for: iterable, condition or null; with: values
-  std::vector<Body> bodies{};                // if: one per branch, then else; for: body, else
-  Target target{};                           // of for and set
-  std::vector<Target> targets{};             // of with
+  std::vector<TemplateExpressionPtr>
+      expressions{};                        // if: one per branch; for: iterable, condition or null; with: values
+  std::vector<Body> bodies{};               // if: one per branch, then else; for: body, else
+  AssignmentTarget target{};                // of for and set
+  std::vector<AssignmentTarget> targets{};  // of with
   bool is_recursive = false;
   Macro macro{};  // of macro and call_block
 };

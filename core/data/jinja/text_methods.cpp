@@ -2,7 +2,6 @@
 // The methods of Python's str.
 #include <locale.h>
 #include <cwctype>
-#include <limits>
 
 #include <algorithm>
 #include <functional>
@@ -10,10 +9,8 @@
 #include <optional>
 
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 #include "core/data/jinja/characters.h"
 #include "core/data/jinja/interpreter.h"
-#include "core/data/jinja/letters.h"
 
 namespace mw::data::jinja {
 namespace {

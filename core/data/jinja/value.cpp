@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/base/utf8.h"
-#include "core/data/jinja/callable.h"
+#include "core/base/text.h"
+#include "core/data/jinja/interpreter.h"
 
 namespace mw::data::jinja {
 namespace {

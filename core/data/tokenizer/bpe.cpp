@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/tokenizer/bpe.h"
 
-#include <algorithm>
 #include <atomic>
 #include <limits>
-#include <span>
 
-#include "core/base/utf8.h"
-#include "core/data/tokenizer/word_cache.h"
+#include "core/base/text.h"
 
 namespace mw::data {
 

@@ -5,9 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/input_file.h"
 #include "core/base/json.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/data/tokenizer/tokenizer_file.h"
 
 namespace mw::data {

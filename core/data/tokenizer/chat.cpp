@@ -2,7 +2,7 @@
 #include "core/data/tokenizer/chat.h"
 
 #include "core/base/error.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/data/tokenizer/chat_template.h"
 
 namespace mw::data {
@@ -11,14 +11,14 @@ namespace {
 struct Markers {
   std::string_view open, close;
 };
-Markers markers(ChatFormat format) {
+Markers markers(options::ChatFormat format) {
   switch (format) {
-    case ChatFormat::gemma2:
-    case ChatFormat::gemma3:
+    case options::ChatFormat::gemma2:
+    case options::ChatFormat::gemma3:
       return {"<start_of_turn>", "<end_of_turn>"};
-    case ChatFormat::gemma4:
+    case options::ChatFormat::gemma4:
       return {"<|turn>", "<turn|>"};
-    case ChatFormat::none:
+    case options::ChatFormat::none:
       break;
   }
   return {};
@@ -48,7 +48,7 @@ class Renderer {
     if (spans.empty() || spans.back().assistant != assistant) spans.push_back({"", assistant});
     spans.back().text += text;
   }
-  std::vector<Span> spans;
+  std::vector<ChatSpan> spans;
 };
 
 void check_turns(const std::vector<Message>& messages, size_t first) {
@@ -62,7 +62,7 @@ void check_turns(const std::vector<Message>& messages, size_t first) {
   }
 }
 
-std::vector<Span> render_plain(const std::vector<Message>& messages) {
+std::vector<ChatSpan> render_plain(const std::vector<Message>& messages) {
   Renderer out;
   for (size_t i = 0; i < messages.size(); ++i) {
     out.add(messages[i].text, messages[i].role == "assistant");
@@ -71,18 +71,18 @@ std::vector<Span> render_plain(const std::vector<Message>& messages) {
   return std::move(out.spans);
 }
 
-std::vector<Span> render_builtin(ChatFormat format, const std::vector<Message>& messages) {
-  if (format == ChatFormat::none) return render_plain(messages);
+std::vector<ChatSpan> render_builtin(options::ChatFormat format, const std::vector<Message>& messages) {
+  if (format == options::ChatFormat::none) return render_plain(messages);
   const auto [open, close] = markers(format);
   const size_t first = !messages.empty() && messages[0].role == "system" ? 1 : 0;
-  if (first && format == ChatFormat::gemma2)
+  if (first && format == options::ChatFormat::gemma2)
     refuse("the Gemma 2 template has no system turn", "system", "put the instruction into the first user message");
   check_turns(messages, first);
 
   Renderer out;
   std::string prefix;  // of the first user turn
-  if (first && format == ChatFormat::gemma3) prefix = messages[0].text + "\n\n";
-  if (first && format == ChatFormat::gemma4) {
+  if (first && format == options::ChatFormat::gemma3) prefix = messages[0].text + "\n\n";
+  if (first && format == options::ChatFormat::gemma4) {
     out.add(open, false);
     out.add("system\n", false);
     out.add(trim(messages[0].text), false);
@@ -95,7 +95,7 @@ std::vector<Span> render_builtin(ChatFormat format, const std::vector<Message>& 
     out.add(assistant ? "model\n" : "user\n", false);
     out.add(prefix, false);
     prefix.clear();
-    if (assistant && format == ChatFormat::gemma4 && i + 1 < messages.size())
+    if (assistant && format == options::ChatFormat::gemma4 && i + 1 < messages.size())
       out.add(without_thinking(messages[i].text), true);
     else
       out.add(trim(messages[i].text), assistant);
@@ -119,14 +119,14 @@ std::string_view end_of_turn(const ChatTemplate& chat) {
   return chat.folder() ? std::string_view(chat.folder()->end_of_turn()) : markers(chat.format()).close;
 }
 
-std::vector<Span> render_chat(const ChatTemplate& chat, const std::vector<Message>& messages, const Json& tools) {
+std::vector<ChatSpan> render_chat(const ChatTemplate& chat, const std::vector<Message>& messages, const Json& tools) {
   return chat.folder() ? chat.folder()->render(messages, tools) : render_builtin(chat.format(), messages);
 }
 
 std::string render_prompt(const ChatTemplate& chat, const std::vector<Message>& messages, const Json& tools) {
   if (chat.folder()) return chat.folder()->render_prompt(messages, tools);
   std::string text;
-  for (const Span& span : render_builtin(chat.format(), messages)) text += span.text;
+  for (const ChatSpan& span : render_builtin(chat.format(), messages)) text += span.text;
   if (chat.is_none()) return text.empty() ? text : text + "\n";
   text += markers(chat.format()).open;
   return text + "model\n";

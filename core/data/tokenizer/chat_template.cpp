@@ -10,9 +10,8 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/input_file.h"
 #include "core/base/sha256.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 namespace mw::data {
 namespace fs = std::filesystem;
@@ -66,7 +65,7 @@ std::time_t today() {
   return std::mktime(&day);
 }
 
-void add_span(std::vector<Span>& spans, std::string_view text, bool assistant) {
+void add_span(std::vector<ChatSpan>& spans, std::string_view text, bool assistant) {
   if (!text.empty() || assistant) spans.push_back({std::string(text), assistant});
 }
 
@@ -154,7 +153,7 @@ FolderTemplate::Range FolderTemplate::find_answer(size_t i, const std::vector<Me
   return out;
 }
 
-std::vector<Span> FolderTemplate::render(const std::vector<Message>& messages, const Json& tools) const {
+std::vector<ChatSpan> FolderTemplate::render(const std::vector<Message>& messages, const Json& tools) const {
   std::vector<size_t> answers;
   for (size_t i = 0; i < messages.size(); ++i)
     if (messages[i].role == "assistant") answers.push_back(i);
@@ -186,7 +185,7 @@ std::vector<Span> FolderTemplate::render(const std::vector<Message>& messages, c
     for (const size_t i : answers) ranges.push_back(find_answer(i, whole, turn, rendered, tools));
     if (last) ranges.push_back(*last);
   }
-  std::vector<Span> spans;
+  std::vector<ChatSpan> spans;
   size_t at = 0;
   for (const Range& r : ranges) {
     if (r.begin < at || r.end < r.begin || r.end > text.size())
@@ -307,7 +306,7 @@ Stamps stamps_of(const fs::path& folder) {
 
 }  // namespace
 
-ChatTemplate load_chat_template(const fs::path& path, ChatFormat instead_of) {
+ChatTemplate load_chat_template(const fs::path& path, options::ChatFormat instead_of) {
   if (path.empty()) return instead_of;
   const fs::path folder = is_file(path) ? path.parent_path() : path;
   struct Known {

@@ -18,7 +18,7 @@ class FolderTemplate {
   // tokens by name. `source` names the file in errors. Throws TEMPLATE.
   FolderTemplate(const std::string& text, const std::string& tool_text, Json tokens, const std::string& source);
 
-  std::vector<Span> render(const std::vector<Message>& messages, const Json& tools) const;
+  std::vector<ChatSpan> render(const std::vector<Message>& messages, const Json& tools) const;
   // `values`: more variables, an object or null.
   std::string render_prompt(const std::vector<Message>& messages, const Json& tools, const Json& values = {}) const;
   // Whether the text names the variable.
@@ -55,6 +55,6 @@ class FolderTemplate {
 // The template of a folder: chat_template.jinja, else chat_template in tokenizer_config.json (a string, or a list with
 // "default" and "tool_use"), else chat_template.json. `instead_of` if the folder has none. Files are read again only
 // when they change. Throws TEMPLATE, and JSON for broken files.
-ChatTemplate load_chat_template(const std::filesystem::path& folder, ChatFormat instead_of);
+ChatTemplate load_chat_template(const std::filesystem::path& folder, options::ChatFormat instead_of);
 
 }  // namespace mw::data

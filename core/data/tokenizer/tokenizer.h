@@ -36,4 +36,8 @@ class Tokenizer {
 // `path` is a folder with tokenizer.json or tokenizer.model, or one of these files. Throws TOKENIZER.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
 
+// Checks that the content of a SentencePiece .model file is well-formed and has the settings of Gemma's models, before
+// the library parses it: the library trusts the normalization tables of the file. Throws TOKENIZER.
+void check_sentencepiece_model(std::string_view content, const std::string& file);
+
 }  // namespace mw::data

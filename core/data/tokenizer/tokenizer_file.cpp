@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <unordered_set>
-#include <utility>
 
 #include "core/base/error.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 namespace mw::data {
 

@@ -26,7 +26,7 @@ void check_size(size_t found, std::int64_t expected) {
 
 }  // namespace
 
-std::span<float> values_of(const Parameter& parameter, AdamW* optimizer, size_t index, Cluster::Part part) {
+std::span<float> values_of(const TrainableTensor& parameter, AdamW* optimizer, size_t index, Cluster::Part part) {
   if (part == Cluster::Part::value) return parameter.value;
   if (!optimizer)
     throw Error({.id = "CLUSTER",
@@ -55,7 +55,7 @@ struct SingleDevice final : Cluster {
     list_trained();
   }
 
-  void train(model::TrainMethod method, AdamWOptions adamw) override {
+  void train(model::TrainMethod method, options::AdamWOptions adamw) override {
     optimizer.reset();
     whole.set_trainable(method);
     optimizer = std::make_unique<AdamW>(own, whole.parameters(), adamw);
@@ -63,7 +63,7 @@ struct SingleDevice final : Cluster {
   }
   void list_trained() {
     trained_.clear();
-    for (const Parameter& p : whole.parameters())
+    for (const TrainableTensor& p : whole.parameters())
       trained_.push_back({p.name, static_cast<std::int64_t>(p.value.size()), p.rate});
   }
 
@@ -79,8 +79,8 @@ struct SingleDevice final : Cluster {
     optimizer->step(t, learning_rate, clip, norm);
     whole.parameters_changed();
   }
-  std::vector<std::vector<int>> generate_batch(std::span<const std::vector<int>> prompts, const SampleOptions& sample,
-                                               std::stop_token stop) override {
+  std::vector<std::vector<int>> generate_batch(std::span<const std::vector<int>> prompts,
+                                               const options::SampleOptions& sample, std::stop_token stop) override {
     return Sampler(whole).generate_batch(prompts, sample, std::move(stop));
   }
 
@@ -100,14 +100,14 @@ struct SingleDevice final : Cluster {
     std::copy(from.begin(), from.end(), out.begin());
   }
 
-  const std::vector<Traffic>& traffic(int) const override { return none; }
+  const std::vector<CollectiveTraffic>& traffic(int) const override { return none; }
   void clear_traffic() override {}
   std::vector<KernelTime> take_profile() override { return whole.take_profile(); }
 
   Device own;
   mutable Network whole;  // widens a weight to read it
   std::unique_ptr<AdamW> optimizer;
-  std::vector<Traffic> none;
+  std::vector<CollectiveTraffic> none;
 };
 
 }  // namespace

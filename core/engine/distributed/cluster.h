@@ -46,7 +46,7 @@ class Cluster {
   virtual void load(const WeightSource& source, const std::function<void(long done, long total)>& progress = {}) = 0;
   virtual void init_random(std::uint64_t seed) = 0;  // the same values on every mesh
   void add_lora(const options::Lora& options, std::uint64_t seed);
-  virtual void train(model::TrainMethod method, AdamWOptions options) = 0;  // allocates gradients and moments
+  virtual void train(model::TrainMethod method, options::AdamWOptions options) = 0;  // allocates gradients and moments
 
   // Micro-batches are split by rows over the batch axes. Losses and gradients are those of the whole batch.
   virtual void zero_gradients() = 0;
@@ -57,7 +57,8 @@ class Cluster {
 
   // As Sampler::generate_batch, the same tokens on every mesh up to rounding of the logits.
   virtual std::vector<std::vector<int>> generate_batch(std::span<const std::vector<int>> prompts,
-                                                       const SampleOptions& options, std::stop_token stop = {}) = 0;
+                                                       const options::SampleOptions& options,
+                                                       std::stop_token stop = {}) = 0;
 
   // Trainable tensors as a whole, whatever their shards: for checkpoints, export and proofs. Adapters are available
   // after add_lora(), gradients and moments after train().
@@ -78,7 +79,7 @@ class Cluster {
   virtual int differing_replicas(size_t, Part) const { return 0; }
 
   // What a device sent and received since clear_traffic(); empty on one device.
-  virtual const std::vector<Traffic>& traffic(int device) const = 0;
+  virtual const std::vector<CollectiveTraffic>& traffic(int device) const = 0;
   virtual void clear_traffic() = 0;
   virtual std::vector<KernelTime> take_profile() = 0;  // sums over devices
 
@@ -103,6 +104,6 @@ class Cluster {
 
 // A part of parameter `index` of the optimizer. Without an optimizer (null) only values exist; throws Error CLUSTER for
 // any other part.
-std::span<float> values_of(const Parameter& parameter, AdamW* optimizer, size_t index, Cluster::Part part);
+std::span<float> values_of(const TrainableTensor& parameter, AdamW* optimizer, size_t index, Cluster::Part part);
 
 }  // namespace mw::engine

@@ -12,8 +12,8 @@
 #include <thread>
 #include <utility>
 
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
+#include "core/base/units.h"
 #include "core/engine/kernels/vector.h"
 #include "core/engine/runtime/thread_pool.h"
 #include "core/mesh/collectives/engine_step.h"
@@ -387,7 +387,7 @@ void Communicator::record_collective(mesh::CollectiveKind kind, int axis, const 
 // Calls come in the same order in every step: the entry after the last one is nearly always the right one.
 void Communicator::record(const Call& call, const CallTag& why, CallTime spent) {
   const std::string& name = mesh().axes[static_cast<size_t>(call.axis)].name;
-  const auto is_it = [&](const Traffic& t) {
+  const auto is_it = [&](const CollectiveTraffic& t) {
     const mesh::Collective& c = t.what;
     return c.kind == call.kind && c.layer == why.layer && c.phase == why.phase && c.cause == why.cause &&
            c.full == call.full && c.moved == call.moved && c.group == call.group && c.tensor == why.tensor &&
@@ -408,7 +408,7 @@ void Communicator::record(const Call& call, const CallTag& why, CallTime spent) 
                                  .full = call.full,
                                  .moved = call.moved,
                                  .calls = 0}});
-  Traffic& t = traffic_[found];
+  CollectiveTraffic& t = traffic_[found];
   ++t.what.calls;
   t.seconds += spent.seconds, t.waited += spent.waited;
   next_ = found + 1;

@@ -27,7 +27,7 @@ struct CallTag {
 
 // The calls of one kind, axis, size and purpose by one device: `what.calls` calls of `what.moved` bytes each.
 // `what.full` is 0 for reads (Communicator::count).
-struct Traffic {
+struct CollectiveTraffic {
   mesh::Collective what;
   double seconds = 0;  // in the calls, waiting for the others included
   double waited = 0;   // of those, waiting
@@ -60,7 +60,7 @@ class Communicator {
   };
   void count(mesh::CollectiveKind kind, int axis, int group, const CallTag& why, Bytes read, CallTime spent);
 
-  const std::vector<Traffic>& traffic() const { return traffic_; }
+  const std::vector<CollectiveTraffic>& traffic() const { return traffic_; }
   void clear_traffic() { traffic_.clear(), next_ = 0; }
 
  private:
@@ -77,7 +77,7 @@ class Communicator {
   Communicator(CommunicatorGroup& communicators, int device) : communicators_(&communicators), device_(device) {}
   CommunicatorGroup* communicators_;
   int device_;
-  std::vector<Traffic> traffic_;
+  std::vector<CollectiveTraffic> traffic_;
   size_t next_ = 0;  // where the next call is looked for first
 };
 

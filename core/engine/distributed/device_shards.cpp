@@ -5,30 +5,30 @@
 #include <chrono>
 #include <cstring>
 
-#include "core/base/elapsed.h"
-#include "core/engine/transformer/dora.h"
+#include "core/base/units.h"
+#include "core/engine/transformer/projections.h"
 #include "core/mesh/collectives/engine_step.h"
 
 namespace mw::engine {
 namespace {
 
 using mesh::CopySource;
+using mesh::IndexInterval;
 using mesh::IndexRange;
 using mesh::IndexRegion;
-using mesh::Range;
 using mesh::Replica;
 using model::Role;
 
 // Columns of a row, to or from where they lie without gaps.
 template <class Values>
 void take_columns(const IndexRegion& region, const Values* row, Values* out) {
-  for (const Range& c : region.cols) out = std::copy(row + c.begin, row + c.end, out);
+  for (const IndexInterval& c : region.cols) out = std::copy(row + c.begin, row + c.end, out);
 }
 
 void init_lora(const IndexRegion& region, const LoraInit& start, std::int64_t cols, float* out) {
-  for (const Range& r : region.rows)
+  for (const IndexInterval& r : region.rows)
     for (std::int64_t y = r.begin; y < r.end; ++y)
-      for (const Range& c : region.cols)
+      for (const IndexInterval& c : region.cols)
         for (std::int64_t x = c.begin; x < c.end; ++x) *out++ = start.at(y * cols + x);
 }
 
@@ -121,7 +121,7 @@ void DeviceShards::attach(Transformer& net, std::span<DeviceShards* const> peers
     h.shard.vector = h.used->vector, h.shard.offset = h.used->offset;
   }
   const BufferLayout layout = lay_out_shards(net.weights, shapes());
-  shards_ = Buffer<std::byte>(net.device.arena, layout.allocation);
+  shards_ = DeviceBuffer<std::byte>(net.device.arena, layout.allocation);
   for (size_t i = 0; i < held_.size(); ++i) {
     std::byte* const at = field_at(shards_.data(), layout.fields[i]);
     Weight& w = held_[i].shard;
@@ -179,7 +179,7 @@ void DeviceShards::place_used(Held& h, std::byte* at) const {
 
 void DeviceShards::allocate_working() {
   working_ = {};
-  working_ = Buffer<std::byte>(net_->device.arena, gathered_weights(net_->weights, shapes()));
+  working_ = DeviceBuffer<std::byte>(net_->device.arena, gathered_weights(net_->weights, shapes()));
 }
 
 // --- Values ---
@@ -216,7 +216,7 @@ void DeviceShards::put_rows(Held& h, std::int64_t first, std::span<const Values>
   const std::int64_t cols = h.plan->cols, last = first + static_cast<std::int64_t>(values.size()) / cols;
   std::vector<Values> row(static_cast<size_t>(region.width()));
   std::int64_t before = 0;
-  for (const Range& r : region.rows) {
+  for (const IndexInterval& r : region.rows) {
     for (std::int64_t i = std::max(first, r.begin); i < std::min(last, r.end); ++i) {
       take_columns(region, values.data() + (i - first) * cols, row.data());
       put_row<Values>(w, before + i - r.begin, row);
@@ -240,10 +240,10 @@ void DeviceShards::init_random(std::uint64_t seed) {
     const Rng rng{seed, i};
     std::vector<float> row(static_cast<size_t>(region.width()));
     std::int64_t at = 0;
-    for (const Range& r : region.rows)
+    for (const IndexInterval& r : region.rows)
       for (std::int64_t y = r.begin; y < r.end; ++y, ++at) {
         float* next = row.data();
-        for (const Range& c : region.cols)
+        for (const IndexInterval& c : region.cols)
           for (std::int64_t x = c.begin; x < c.end; ++x)
             *next++ = w.vector ? 1.0f - w.offset
                                : kInitialDeviation * rng.normal_at(static_cast<std::uint64_t>(y * h.plan->cols + x));
@@ -284,7 +284,7 @@ void DeviceShards::add_lora(const options::Lora& options, std::uint64_t seed, co
     trained_.push_back(held_.size() - 1);
   }
   const BufferLayout layout = lay_out_adapters(shapes());
-  net_->weights.adapter_values = Buffer<float>(net_->device.arena, layout.allocation);
+  net_->weights.adapter_values = DeviceBuffer<float>(net_->device.arena, layout.allocation);
   for (const size_t i : trained_) {
     Held& h = held_[i];
     Adapter& a = *h.part.adapter;
@@ -347,8 +347,8 @@ void DeviceShards::set_trainable(model::TrainMethod method) {
   const std::vector<ShardShape> tensors = shapes();
   const BufferLayout gradients = lay_out_gradients(model_weights, tensors),
                      masters = lay_out_masters(model_weights, tensors);
-  model_weights.masters = Buffer<float>(model_weights.device.arena, masters.allocation);
-  model_weights.gradients = Buffer<float>(model_weights.device.arena, gradients.allocation);
+  model_weights.masters = DeviceBuffer<float>(model_weights.device.arena, masters.allocation);
+  model_weights.gradients = DeviceBuffer<float>(model_weights.device.arena, gradients.allocation);
   for (const size_t i : trained_) {
     Held& h = held_[i];
     Weight& w = shard(h);
@@ -367,7 +367,7 @@ void DeviceShards::set_trainable(model::TrainMethod method) {
 
 void DeviceShards::place_partials(std::span<const ShardShape> tensors) {
   const BufferLayout layout = lay_out_partial_gradients(tensors);
-  partials_ = Buffer<float>(net_->device.arena, layout.allocation);
+  partials_ = DeviceBuffer<float>(net_->device.arena, layout.allocation);
   for (const size_t i : trained_) {
     Held& h = held_[i];
     h.partial = field_at(partials_.data(), layout.fields[i]);
@@ -423,9 +423,9 @@ template <class Each>
 void DeviceShards::for_runs(const Held& h, const Each& each) const {
   const IndexRegion& region = stored(h);
   std::int64_t at = 0;
-  for (const Range& r : region.rows)
+  for (const IndexInterval& r : region.rows)
     for (std::int64_t y = r.begin; y < r.end; ++y)
-      for (const Range& c : region.cols) {
+      for (const IndexInterval& c : region.cols) {
         each(y * h.plan->cols + c.begin, c.end - c.begin, at);
         at += c.end - c.begin;
       }
@@ -530,7 +530,7 @@ void DeviceShards::add_terms(size_t index, Read& read) {
       std::find_if(replicas.begin(), replicas.end(), [&](const Replica& r) { return r.device == device_; });
   if (own == replicas.end()) return;
   const IndexRegion& region = stored(h);
-  const mesh::Range mine =
+  const mesh::IndexInterval mine =
       mesh::reduction_range(region.elements(), replicas.size(), static_cast<size_t>(own - replicas.begin()));
   const std::int64_t width = region.width();
   for (const CopySource& term : h.copies->terms) {
@@ -559,7 +559,7 @@ void DeviceShards::take_sums(size_t index, Read& read) {
   const std::vector<Replica>& replicas = h.copies->replicas;
   for (size_t i = 0; i < replicas.size(); ++i) {
     if (replicas[i].device == device_) continue;
-    const mesh::Range theirs = mesh::reduction_range(stored(h).elements(), replicas.size(), i);
+    const mesh::IndexInterval theirs = mesh::reduction_range(stored(h).elements(), replicas.size(), i);
     const std::int64_t n = theirs.end - theirs.begin;
     copy_plain(peers_[static_cast<size_t>(replicas[i].device)]->held_[index].gradient + theirs.begin, n,
                h.gradient + theirs.begin, n, {1, n}, read[replicas[i].stage]);

@@ -42,7 +42,7 @@ class DeviceShards : public ShardedStorage {
   void forget_row_norms();
 
   // Trainables in the order of the whole model's, with the device's shards of them.
-  std::span<const Parameter> parameters() const { return net_->weights.parameters; }
+  std::span<const TrainableTensor> parameters() const { return net_->weights.parameters; }
   double square_sum(size_t trained) const;  // of the gradient; 0 where another device counts the piece
   // Between the shard's `stored` values and the tensor of the files [rows, cols].
   void copy_out(size_t trained, std::span<const float> stored, std::span<float> whole) const;
@@ -115,8 +115,8 @@ class DeviceShards : public ShardedStorage {
   std::deque<Weight> adapter_forms_;                    // the tensors of adapters
   std::vector<size_t> trained_;                         // in held_
   std::vector<std::vector<size_t>> gathered_, summed_;  // by part + 2
-  Buffer<std::byte> shards_, working_;
-  Buffer<float> partials_;
+  DeviceBuffer<std::byte> shards_, working_;
+  DeviceBuffer<float> partials_;
   bool dirty_ = false;             // a step left partial sums
   std::vector<bool> norms_known_;  // by layer: the norms are those of the present values
 };

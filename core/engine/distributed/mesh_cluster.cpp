@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/transformer/checks.h"
-#include "core/engine/transformer/dora.h"
+#include "core/engine/transformer/projections.h"
 #include "core/mesh/collectives/engine_step.h"
 
 namespace mw::engine {
@@ -167,7 +167,7 @@ void MeshCluster::init_magnitudes() {
   }
 }
 
-void MeshCluster::train(model::TrainMethod method, AdamWOptions adamw) {
+void MeshCluster::train(model::TrainMethod method, options::AdamWOptions adamw) {
   each([&](Node& node) {
     node.optimizer.reset();
     node.shards->set_trainable(method);
@@ -178,7 +178,7 @@ void MeshCluster::train(model::TrainMethod method, AdamWOptions adamw) {
 
 void MeshCluster::list_trained(const std::vector<mesh::PlacedTensor>& list) {
   trained_.clear();
-  for (const Parameter& p : nodes[0]->shards->parameters()) {
+  for (const TrainableTensor& p : nodes[0]->shards->parameters()) {
     const auto placed =
         std::find_if(list.begin(), list.end(), [&](const mesh::PlacedTensor& one) { return one.name == p.name; });
     trained_.push_back({p.name, placed->total(), p.rate});
@@ -192,7 +192,7 @@ void MeshCluster::zero_gradients() {
 }
 
 MeshCluster::Rows MeshCluster::rows_of(int device, int all) const {
-  const mesh::Range r = mesh::batch_rows(mesh::batch_slice(options_.mesh, device), all);
+  const mesh::IndexInterval r = mesh::batch_rows(mesh::batch_slice(options_.mesh, device), all);
   return {static_cast<int>(r.begin), static_cast<int>(r.end - r.begin)};
 }
 // One device of those that have the same rows.
@@ -260,14 +260,14 @@ void MeshCluster::update(std::int64_t t, float learning_rate, float clip, double
 
 // A stop ends all rows with what they have, wherever the devices were.
 std::vector<std::vector<int>> MeshCluster::generate_batch(std::span<const std::vector<int>> prompts,
-                                                          const SampleOptions& sample, std::stop_token stop) {
+                                                          const options::SampleOptions& sample, std::stop_token stop) {
   std::vector<std::vector<int>> out(prompts.size());
   try {
     each(
         [&](Node& node) {
           const int d = node.part.port().device();
           const Rows rows = rows_of(d, static_cast<int>(prompts.size()));
-          SampleOptions own = sample;
+          options::SampleOptions own = sample;
           own.first_row += rows.first;
           Sampler::OnToken keep;
           if (reports_rows(d))
@@ -288,7 +288,7 @@ std::vector<std::vector<int>> MeshCluster::generate_batch(std::span<const std::v
 
 // --- What a step took ---
 
-const std::vector<Traffic>& MeshCluster::traffic(int index) const {
+const std::vector<CollectiveTraffic>& MeshCluster::traffic(int index) const {
   return nodes.at(static_cast<size_t>(index))->part.port().traffic();
 }
 void MeshCluster::clear_traffic() {

@@ -30,16 +30,16 @@ struct MeshCluster final : Cluster {
   void load(const WeightSource& source, const std::function<void(long, long)>& progress) override;
   void init_random(std::uint64_t seed) override;
   void add_placed_lora(const options::Lora& lora, std::uint64_t seed) override;
-  void train(model::TrainMethod method, AdamWOptions adamw) override;
+  void train(model::TrainMethod method, options::AdamWOptions adamw) override;
 
   void zero_gradients() override;
   LossSum forward_backward(const TokenBatch& batch, const StepOptions& whole, std::stop_token stop) override;
   LossSum evaluate(const TokenBatch& batch, const StepOptions& whole, std::stop_token stop) override;
   double gradient_norm() override;
   void update(std::int64_t t, float learning_rate, float clip, double norm) override;
-  std::vector<std::vector<int>> generate_batch(std::span<const std::vector<int>> prompts, const SampleOptions& sample,
-                                               std::stop_token stop) override;
-  const std::vector<Traffic>& traffic(int index) const override;
+  std::vector<std::vector<int>> generate_batch(std::span<const std::vector<int>> prompts,
+                                               const options::SampleOptions& sample, std::stop_token stop) override;
+  const std::vector<CollectiveTraffic>& traffic(int index) const override;
   void clear_traffic() override;
   std::vector<KernelTime> take_profile() override;
 

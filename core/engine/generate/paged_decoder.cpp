@@ -20,7 +20,7 @@ PagedCache make_paged_cache(const Transformer& net, int block_size, const std::v
   }
   if (tiles == ChunkTiles::no) return cache;
   cache.tile_floats = key_tile_floats(net.weights);
-  cache.tiles = Buffer<float>(net.device.arena, key_tiles(net.weights, net.device.pool.threads()));
+  cache.tiles = DeviceBuffer<float>(net.device.arena, key_tiles(net.weights, net.device.pool.threads()));
   return cache;
 }
 

@@ -20,17 +20,17 @@ double sum_of(std::span<const float> p) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-double sum_of(std::span<const Candidate> candidates) {
+double sum_of(std::span<const TokenCandidate> candidates) {
   double sum = 0;
-  for (const Candidate& c : candidates) sum += static_cast<double>(c.value);
+  for (const TokenCandidate& c : candidates) sum += static_cast<double>(c.value);
   return sum;
 }
 
 // A superset of the tokens that top-p keeps: all with a probability of at least a threshold, which is lowered until
 // they carry enough probability.
-std::vector<Candidate> enough_for(std::span<const float> p, double mass) {
+std::vector<TokenCandidate> enough_for(std::span<const float> p, double mass) {
   const float best = vector_kernels().max(static_cast<std::int64_t>(p.size()), p.data());
-  std::vector<Candidate> out;
+  std::vector<TokenCandidate> out;
   for (float least = best / 64;; least = least > 1e-30f ? least / 4096 : 0) {
     out.clear();
     for (size_t i = 0; i < p.size(); ++i)
@@ -40,8 +40,8 @@ std::vector<Candidate> enough_for(std::span<const float> p, double mass) {
 }
 
 // The tokens that top-k and top-p keep, likeliest first.
-std::vector<Candidate> kept(std::span<const float> p, const SampleOptions& o) {
-  std::vector<Candidate> all;
+std::vector<TokenCandidate> kept(std::span<const float> p, const options::SampleOptions& o) {
+  std::vector<TokenCandidate> all;
   double wanted = static_cast<double>(o.top_p);
   if (o.top_k > 0) {
     all = likeliest(p, static_cast<size_t>(o.top_k));
@@ -52,9 +52,9 @@ std::vector<Candidate> kept(std::span<const float> p, const SampleOptions& o) {
     all = enough_for(p, wanted);
   }
   // A heap: top-p seldom wants more than the first few.
-  const auto worse = [](const Candidate& a, const Candidate& b) { return likelier(b, a); };
+  const auto worse = [](const TokenCandidate& a, const TokenCandidate& b) { return likelier(b, a); };
   std::make_heap(all.begin(), all.end(), worse);
-  std::vector<Candidate> out;
+  std::vector<TokenCandidate> out;
   for (double mass = 0; !all.empty() && mass < wanted;) {
     std::pop_heap(all.begin(), all.end(), worse);
     out.push_back(all.back());
@@ -64,9 +64,9 @@ std::vector<Candidate> kept(std::span<const float> p, const SampleOptions& o) {
   return out;
 }
 
-int pick_of(std::span<const Candidate> candidates, double uniform) {
+int pick_of(std::span<const TokenCandidate> candidates, double uniform) {
   double left = sum_of(candidates) * uniform;
-  for (const Candidate& c : candidates)
+  for (const TokenCandidate& c : candidates)
     if ((left -= static_cast<double>(c.value)) < 0) return c.id;
   return candidates.back().id;
 }
@@ -107,11 +107,11 @@ int pick_of_all(std::span<const float> p, double uniform) {
 
 }  // namespace
 
-std::vector<Candidate> likeliest(std::span<const float> values, size_t k) {
+std::vector<TokenCandidate> likeliest(std::span<const float> values, size_t k) {
   constexpr size_t kBlock = 256;  // passed over whole if nothing in it is among the best so far
   const VectorKernels& v = vector_kernels();
   k = std::min(k, values.size());
-  std::vector<Candidate> best;  // a heap with the worst in front
+  std::vector<TokenCandidate> best;  // a heap with the worst in front
   if (k == 0) return best;
   for (size_t i = 0; i < k; ++i) best.push_back({values[i], static_cast<int>(i)});
   std::make_heap(best.begin(), best.end(), likelier);
@@ -134,7 +134,7 @@ double sampling_uniform(std::uint64_t seed, int row, int position) {
   return (static_cast<double>(rng.at(static_cast<std::uint64_t>(position)) >> 11) + 0.5) * 0x1p-53;
 }
 
-int pick_token(std::span<float> logits, const SampleOptions& o, double uniform) {
+int pick_token(std::span<float> logits, const options::SampleOptions& o, double uniform) {
   if (!(o.temperature > 0)) return greedy(logits);
   const VectorKernels& v = vector_kernels();
   const auto n = static_cast<std::int64_t>(logits.size());

@@ -26,7 +26,7 @@ void check(std::span<const std::vector<int>> prompts, int vocab) {
 // The state of one call of generate_batch.
 class Generation {
  public:
-  Generation(Transformer& net, std::span<const std::vector<int>> prompts, const SampleOptions& options,
+  Generation(Transformer& net, std::span<const std::vector<int>> prompts, const options::SampleOptions& options,
              const Sampler::OnToken& on_token)
       : net_(net),
         prompts_(prompts),
@@ -34,7 +34,7 @@ class Generation {
         on_token_(on_token),
         out_(prompts.size()),
         decoder_(net, lengths(net, prompts, options)) {
-    if (net.splits_vocab()) gathered_ = Buffer<float>(net.device.arena, gathered_logits(net.weights));
+    if (net.splits_vocab()) gathered_ = DeviceBuffer<float>(net.device.arena, gathered_logits(net.weights));
   }
 
   std::vector<std::vector<int>> run(const std::stop_token& stop) {
@@ -52,7 +52,7 @@ class Generation {
  private:
   // The most tokens of each row; prepares the RoPE tables for them.
   static std::vector<int> lengths(Transformer& net, std::span<const std::vector<int>> prompts,
-                                  const SampleOptions& options) {
+                                  const options::SampleOptions& options) {
     std::vector<int> tokens;
     for (const auto& prompt : prompts) tokens.push_back(static_cast<int>(prompt.size()) + options.max_new_tokens);
     net.buffers.prepare_rope(*std::max_element(tokens.begin(), tokens.end()) - 1);
@@ -109,18 +109,18 @@ class Generation {
 
   Transformer& net_;
   std::span<const std::vector<int>> prompts_;
-  const SampleOptions& options_;
+  const options::SampleOptions& options_;
   const Sampler::OnToken& on_token_;
   std::vector<std::vector<int>> out_;
   std::vector<int> active_;  // rows that continue, in order
   SequenceDecoder decoder_;
-  Buffer<float> gathered_;  // a row of logits
+  DeviceBuffer<float> gathered_;  // a row of logits
 };
 
 }  // namespace
 
 std::vector<std::vector<int>> Sampler::generate_batch(std::span<const std::vector<int>> prompts,
-                                                      const SampleOptions& options, std::stop_token stop,
+                                                      const options::SampleOptions& options, std::stop_token stop,
                                                       const OnToken& on_token) {
   Transformer& net = network_.transformer();
   check(prompts, net.vocab());
@@ -130,8 +130,8 @@ std::vector<std::vector<int>> Sampler::generate_batch(std::span<const std::vecto
   return Generation(net, prompts, options, on_token).run(stop);
 }
 
-std::vector<int> Sampler::generate(std::span<const int> prompt, const SampleOptions& options, std::stop_token stop,
-                                   const std::function<bool(int)>& on_token) {
+std::vector<int> Sampler::generate(std::span<const int> prompt, const options::SampleOptions& options,
+                                   std::stop_token stop, const std::function<bool(int)>& on_token) {
   const std::vector<int> only(prompt.begin(), prompt.end());
   OnToken one;
   if (on_token) one = [&](int, int id) { return on_token(id); };

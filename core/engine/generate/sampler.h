@@ -22,11 +22,12 @@ class Sampler {
   explicit Sampler(Network& network) : network_(network) {}
   // Continues every prompt (bos included), of any lengths; rows that have ended leave the batch. Prompts are prefilled
   // kPrefillTokens at a time. A stop ends all rows with the tokens so far.
-  std::vector<std::vector<int>> generate_batch(std::span<const std::vector<int>> prompts, const SampleOptions& options,
-                                               std::stop_token stop = {}, const OnToken& on_token = {});
+  std::vector<std::vector<int>> generate_batch(std::span<const std::vector<int>> prompts,
+                                               const options::SampleOptions& options, std::stop_token stop = {},
+                                               const OnToken& on_token = {});
   // One prompt: row 0 of a batch of its own. on_token may return false to stop early.
-  std::vector<int> generate(std::span<const int> prompt, const SampleOptions& options, std::stop_token stop = {},
-                            const std::function<bool(int)>& on_token = {});
+  std::vector<int> generate(std::span<const int> prompt, const options::SampleOptions& options,
+                            std::stop_token stop = {}, const std::function<bool(int)>& on_token = {});
 
   static constexpr int kPrefillTokens = sizes::kPassTokens;  // of one pass; a longer prompt has a pass to itself
 

@@ -35,9 +35,9 @@ class Scoring {
     out_.k = std::min(options.top_k, net.config.vocab);
     const size_t n = cells(batch);
     const auto [target, ids, log_probs] = score_results(static_cast<std::int64_t>(n), out_.k);
-    out_.target = Buffer<float>(net.device.arena, target);
-    out_.ids = Buffer<int>(net.device.arena, ids);
-    out_.log_probs = Buffer<float>(net.device.arena, log_probs);
+    out_.target = DeviceBuffer<float>(net.device.arena, target);
+    out_.ids = DeviceBuffer<int>(net.device.arena, ids);
+    out_.log_probs = DeviceBuffer<float>(net.device.arena, log_probs);
     std::fill(out_.ids.span().begin(), out_.ids.span().end(), -1);
     for (size_t i = 0; i < n; ++i) targets_ += batch.targets[i] >= 0 && batch.segments[i] >= 0;
   }
@@ -84,7 +84,7 @@ class Scoring {
 
   void read_row(std::span<float> logits, int target, size_t cell) {
     const auto v = static_cast<std::int64_t>(logits.size()), k = std::int64_t{out_.k};
-    const std::vector<Candidate> best = likeliest(logits, static_cast<size_t>(k));
+    const std::vector<TokenCandidate> best = likeliest(logits, static_cast<size_t>(k));
     const double of_target = static_cast<double>(logits[static_cast<size_t>(target)]);
     const double log_p = -net_.kernels.cross_entropy(v, logits.data(), target, 0.0f, 0.0f);  // overwrites the logits
     out_.target.span()[cell] = static_cast<float>(log_p);

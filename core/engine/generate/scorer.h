@@ -18,9 +18,9 @@ struct ScoreOptions {
 
 // Indexed by position in the batch, row * len + column; positions without a target: 0, ids -1. Category logits.
 struct Scores {
-  Buffer<float> target;     // [rows*len] log p of the target
-  Buffer<int> ids;          // [rows*len, k] likeliest first
-  Buffer<float> log_probs;  // [rows*len, k] of those
+  DeviceBuffer<float> target;     // [rows*len] log p of the target
+  DeviceBuffer<int> ids;          // [rows*len, k] likeliest first
+  DeviceBuffer<float> log_probs;  // [rows*len, k] of those
   int k = 0;
 };
 

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/generate/paged_decoder.h"
-#include "core/engine/transformer/dora.h"
+#include "core/engine/transformer/projections.h"
 
 namespace mw::engine {
 namespace {
@@ -60,7 +60,7 @@ struct ServingEngine::Impl {
   PagedCache cache;
   std::vector<int> windows;  // of the groups
   std::vector<AdapterSet> adapters;
-  Buffer<float> low_rank;
+  DeviceBuffer<float> low_rank;
   std::int64_t max_rank = 0;
 
   std::int64_t max_tokens() const { return std::max(capacity.tokens, capacity.rows); }
@@ -162,7 +162,7 @@ int ServingEngine::add_adapter(std::span<const AdapterValues> values) {
     max_rank = std::max(max_rank, std::int64_t{v.rank});
   }
   const BufferLayout layout = lay_out_adapters(adapter_tensors(shapes));
-  set.values = Buffer<float>(net.device.arena, layout.allocation);
+  set.values = DeviceBuffer<float>(net.device.arena, layout.allocation);
   auto field = layout.fields.begin(),
        norm = layout.fields.end() - static_cast<std::ptrdiff_t>(row_norms(shapes).size());
   for (const AdapterValues& v : values) {
@@ -189,7 +189,7 @@ int ServingEngine::add_adapter(std::span<const AdapterValues> values) {
   }
   if (max_rank > impl_->max_rank) {
     impl_->low_rank = {};
-    impl_->low_rank = Buffer<float>(net.device.arena, adapter_products(impl_->max_tokens(), max_rank));
+    impl_->low_rank = DeviceBuffer<float>(net.device.arena, adapter_products(impl_->max_tokens(), max_rank));
     impl_->max_rank = max_rank;
   }
   impl_->adapters.push_back(std::move(set));

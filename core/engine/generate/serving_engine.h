@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "core/engine/layout/cache_layout.h"
-#include "core/engine/transformer/network.h"
+#include "core/model/inventory.h"
 
 namespace mw::engine {
+
+class Network;
 
 struct ServingCapacity {
   using Group = BlockGroup;

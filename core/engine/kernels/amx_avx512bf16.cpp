@@ -19,12 +19,12 @@ namespace {
 // `rows` rows of a tile of sums replace columns of C or are added to them. `stride`: of the tile.
 void store_tile(i64 rows, i64 columns, const float* tile, i64 stride, const TileOutput& out) {
   for (i64 column = 0; column < columns; column += kPanelRows) {
-    const Columns mask = masks(columns - column);
+    const ColumnMasks mask = masks(columns - column);
     for (i64 r = 0; r < rows; ++r)
       for (int v = 0; v < 2; ++v) {
         float* const c = out.c + r * out.stride + column + 16 * v;
         __m512 sum = _mm512_load_ps(tile + r * stride + column + 16 * v);
-        if (out.store == Store::accumulate) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask.of[v], c));
+        if (out.store == StoreMode::accumulate) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask.of[v], c));
         _mm512_mask_storeu_ps(c, mask.of[v], sum);
       }
   }
@@ -85,7 +85,7 @@ void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutp
         gaps ? gapped_product(rows, columns, strip, deep, to) : deep_product(rows, columns, strip, deep, to);
         strip.a += deep, strip.b += deep * kPanelRows, strip.steps -= deep / 2;
       }
-      to.store = Store::accumulate;
+      to.store = StoreMode::accumulate;
     }
   }
 }

@@ -37,7 +37,7 @@ class OverflowTable {
  private:
   Arena& arena_;
   std::mutex mutex_;
-  std::vector<Buffer<std::uint16_t>> chunks_;
+  std::vector<DeviceBuffer<std::uint16_t>> chunks_;
   std::int64_t taken_ = 0;
 };
 

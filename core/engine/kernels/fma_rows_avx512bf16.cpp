@@ -88,12 +88,12 @@ void widen(i64 count, const std::uint16_t* from, float* to) {
 }
 
 // The sums of a panel replace columns of C or are added to them.
-void store(i64 rows, const float* sums, const Columns& mask, const TileOutput& out) {
+void store(i64 rows, const float* sums, const ColumnMasks& mask, const TileOutput& out) {
   for (i64 r = 0; r < rows; ++r)
     for (int v = 0; v < 2; ++v) {
       float* const c = out.c + r * out.stride + 16 * v;
       __m512 sum = _mm512_load_ps(sums + r * kPanelRows + 16 * v);
-      if (out.store == Store::accumulate) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask.of[v], c));
+      if (out.store == StoreMode::accumulate) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask.of[v], c));
       _mm512_mask_storeu_ps(c, mask.of[v], sum);
     }
 }
@@ -118,7 +118,7 @@ void fma_bf16x12_amx(i64 rows, i64 columns, const FewRows& a, const Bf16x12Part&
   widen(rows * w.depth, a.at, a.widened);
   const i64 deepest = amx_slice(w.depth);
   for (i64 n = 0; n < columns; n += kPanelRows) {
-    const Columns mask = masks(columns - n);
+    const ColumnMasks mask = masks(columns - n);
     const std::byte* block = w.at + sizes::bf16x12_bytes(n, w.k) + sizes::bf16x12_bytes(kPanelRows, w.begin);
     for (i64 d = 0; d < w.depth; d += deepest) {
       const i64 end = d + deepest < w.depth ? d + deepest : w.depth;
@@ -134,7 +134,7 @@ void fma_bf16x12_amx(i64 rows, i64 columns, const FewRows& a, const Bf16x12Part&
         }
         block += sizes::bf16x12_bytes(kPanelRows, depth);
       }
-      store(rows, sums, mask, {out.c + n, out.stride, d > 0 ? Store::accumulate : out.store});
+      store(rows, sums, mask, {out.c + n, out.stride, d > 0 ? StoreMode::accumulate : out.store});
     }
   }
 }

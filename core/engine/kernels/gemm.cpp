@@ -21,9 +21,9 @@ float widened(std::uint16_t bf16) {
   return std::bit_cast<float>(std::uint32_t{bf16} << 16);
 }
 
-Store store_of(const GemmScaling& scaling) {
+StoreMode store_of(const GemmScaling& scaling) {
   if (scaling.beta != 0.0f && scaling.beta != 1.0f) throw std::logic_error("beta of a product is 0 or 1");
-  return scaling.beta == 0.0f ? Store::write : Store::accumulate;
+  return scaling.beta == 0.0f ? StoreMode::write : StoreMode::accumulate;
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ void Gemm::multiply(const GemmShape& shape, const float* a, const WeightRef& b, 
     const int threads = flops < kInlineFlops ? 1 : device_.pool.threads();
     device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t t = first; t < last; ++t)
-        vector_kernels().dot_rows(shape, a, b.f32, out.c, {scale, out.store == Store::write ? 0.0f : 1.0f},
+        vector_kernels().dot_rows(shape, a, b.f32, out.c, {scale, out.store == StoreMode::write ? 0.0f : 1.0f},
                                   {split_edge(shape.n, 16, t, threads), split_edge(shape.n, 16, t + 1, threads)});
     });
   } else {
@@ -75,7 +75,7 @@ void Gemm::multiply(const GemmShape& shape, const float* a, const WeightRef& b, 
   }
   if (low.z && !fused)
     multiply({shape.m, shape.n, low.rank}, low.z, {.f32 = low.l}, transpose,
-             {out.c, bf16_ ? Store::accumulate : Store::extend}, low.scale, {});
+             {out.c, bf16_ ? StoreMode::accumulate : StoreMode::extend}, low.scale, {});
 }
 
 void Gemm::nt(const GemmShape& shape, const float* a, const WeightRef& b, float* c, GemmScaling scaling,
@@ -89,7 +89,7 @@ void Gemm::nn(const GemmShape& shape, const float* a, const WeightRef& b, float*
 }
 
 void Gemm::tn(const GemmShape& shape, const float* a, const float* b, float* c, GemmScaling scaling) {
-  const Store store = store_of(scaling);
+  const StoreMode store = store_of(scaling);
   if (shape.k > 0) f32_.run_transposed(shape, a, b, c, scaling.alpha, store);
 }
 

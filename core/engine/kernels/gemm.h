@@ -78,14 +78,14 @@ class Gemm {
  private:
   struct Output {
     float* c;
-    Store store;
+    StoreMode store;
   };
   void multiply(const GemmShape& shape, const float* a, const WeightRef& b, Transpose transpose, const Output& out,
                 float scale, const LowRank& low);
 
   Device& device_;
   const CpuKernels& kernels_;
-  Buffer<std::uint16_t> workspace_;
+  DeviceBuffer<std::uint16_t> workspace_;
   PackedGemm f32_;
   std::optional<PackedGemm> bf16_;  // where weights are bf16 or int8
 };

@@ -30,10 +30,10 @@ struct TilePlace {  // group of A and panel of B that a tile multiplies
 };
 
 template <int R, int V>
-void tile(const GroupedStrip* strips, int count, TilePlace place, const Columns& columns, const TileOutput& out,
+void tile(const GroupedStrip* strips, int count, TilePlace place, const ColumnMasks& columns, const TileOutput& out,
           const std::uint16_t* ahead) {
   __m512 acc[R][V];
-  if (out.store == Store::write)  // the lines that are written at the end
+  if (out.store == StoreMode::write)  // the lines that are written at the end
     for (int r = 0; r < R; ++r)
       for (int v = 0; v < V; ++v) __builtin_prefetch(out.c + r * out.stride + 16 * v, 1);
   read_tile(out, columns, acc);
@@ -51,7 +51,7 @@ void tile(const GroupedStrip* strips, int count, TilePlace place, const Columns&
   write_tile(acc, columns, out);
 }
 
-using Tile = void (*)(const GroupedStrip*, int, TilePlace, const Columns&, const TileOutput&, const std::uint16_t*);
+using Tile = void (*)(const GroupedStrip*, int, TilePlace, const ColumnMasks&, const TileOutput&, const std::uint16_t*);
 constexpr Tile kTiles[2][kGroupRows + 1] = {
     {nullptr, tile<1, 1>, tile<2, 1>, tile<3, 1>, tile<4, 1>, tile<5, 1>, tile<6, 1>, tile<7, 1>, tile<8, 1>,
      tile<9, 1>, tile<10, 1>, tile<11, 1>, tile<12, 1>},
@@ -93,7 +93,7 @@ void groups(i64 rows, i64 k, const Activations& x, float scale, std::uint16_t* o
   for (i64 row = 0; row < rows; row += kGroupRows, out += pairs * kSlots) {
     const i64 height = rows - row < kGroupRows ? rows - row : kGroupRows;
     for (i64 pair = 0; pair < pairs; pair += 16) {
-      const Columns mask = masks(k - 2 * pair);
+      const ColumnMasks mask = masks(k - 2 * pair);
       __m512i v[16];
       for (i64 i = 0; i < kGroupRows; ++i) {
         if (i >= height) {
@@ -157,7 +157,7 @@ void scaled_groups(i64 rows, i64 n, const float* factor, const std::uint16_t* x,
   for (i64 row = 0; row < rows; row += kGroupRows, out += n * kGroupRows) {
     const i64 height = rows - row < kGroupRows ? rows - row : kGroupRows;
     for (i64 column = 0; column < n; column += 32) {
-      const Columns mask = masks(n - column);
+      const ColumnMasks mask = masks(n - column);
       __m512i v[16];
       for (i64 i = 0; i < kGroupRows; ++i) {
         if (i >= height) {

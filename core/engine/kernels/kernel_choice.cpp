@@ -14,10 +14,10 @@
 #include <memory>
 #include <mutex>
 
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
+#include "core/base/units.h"
 #include "core/engine/kernels/packed_classes.h"
 
 namespace mw::engine {
@@ -93,7 +93,7 @@ struct TimedOperands {
   TimedOperands() : c(kRows * kColumns) {}
 
   void multiply(ProductKind kind, const CpuKernels& kernels) {
-    const TileOutput out{c.data(), kColumns, Store::write};
+    const TileOutput out{c.data(), kColumns, StoreMode::write};
     const GemmShape few{kMaxSkinnyRows, kColumns, kDepth};
     const GroupedStrip strip{a.data(), b.data(), kDepth * kPanelRows, kDepth / 2};
     switch (kind) {

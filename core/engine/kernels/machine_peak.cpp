@@ -15,7 +15,7 @@
 #include <memory>
 #include <utility>
 
-#include "core/base/elapsed.h"
+#include "core/base/units.h"
 #include "core/engine/kernels/cpu.h"
 #include "core/engine/kernels/onednn_gemm.h"
 #include "core/engine/kernels/packed.h"
@@ -147,8 +147,8 @@ void read_plain(const std::int32_t* p, std::int64_t count) {
 double read_rate(Device& device, double seconds, std::int64_t bytes, int passes) {
   const int threads = device.pool.threads();
   const std::int64_t each = bytes / threads / 64 * 16;  // elements per thread
-  const Buffer<std::int32_t> data(device.arena,
-                                  float_allocation(MemoryCategory::workspace, "read bandwidth", each * threads));
+  const DeviceBuffer<std::int32_t> data(device.arena,
+                                        float_allocation(MemoryCategory::workspace, "read bandwidth", each * threads));
   std::fill_n(data.data(), data.size(), 1);
   auto* read = read_plain;
 #if defined(__x86_64__)

@@ -16,7 +16,7 @@ struct GemmScaling {  // C = alpha A B + beta C; with beta 0 the old C is not re
 
 // The result replaces the output or is added to it. extend: the products are added to the output one by one, which in
 // f32 has other bits (packed_f32.h).
-enum class Store { write, accumulate, extend };
+enum class StoreMode { write, accumulate, extend };
 
 struct ColumnRange {
   std::int64_t begin = 0, end = 0;

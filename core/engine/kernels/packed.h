@@ -43,7 +43,7 @@ inline constexpr std::int64_t kMaxInt8Rows = 24;    // for more rows, widening t
 struct TileOutput {  // columns of C
   float* c = nullptr;
   std::int64_t stride = 0;  // floats between rows
-  Store store = Store::write;
+  StoreMode store = StoreMode::write;
 };
 
 struct LaidOutRows {

@@ -17,7 +17,7 @@ struct TilePlace {  // first row of A and first panel of B that a tile multiplie
 };
 
 template <int R, int P>
-void tile(const Strip* strips, int count, TilePlace place, const Columns& columns, const TileOutput& out) {
+void tile(const Strip* strips, int count, TilePlace place, const ColumnMasks& columns, const TileOutput& out) {
   constexpr int kVectors = 2 * P;
   __m512 acc[R][kVectors];
   read_tile(out, columns, acc);
@@ -44,7 +44,7 @@ void tile(const Strip* strips, int count, TilePlace place, const Columns& column
   write_tile(acc, columns, out);
 }
 
-using Tile = void (*)(const Strip*, int, TilePlace, const Columns&, const TileOutput&);
+using Tile = void (*)(const Strip*, int, TilePlace, const ColumnMasks&, const TileOutput&);
 constexpr int kMostRows = 12;
 constexpr Tile kTile1[kMostRows + 1] = {nullptr,     tile<1, 1>,  tile<2, 1>, tile<3, 1>, tile<4, 1>,
                                         tile<5, 1>,  tile<6, 1>,  tile<7, 1>, tile<8, 1>, tile<9, 1>,
@@ -59,7 +59,7 @@ void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutp
   for (i64 p = 0; p < panels;) {
     i64 width = widest;
     while (p + width > panels) width /= 2;
-    const Columns mask = masks(columns - p * kPanelRows);
+    const ColumnMasks mask = masks(columns - p * kPanelRows);
     for (i64 t = 0; t < tiles; ++t) {
       const i64 row = rows * t / tiles, height = rows * (t + 1) / tiles - row;
       const Tile fn = width == 4 ? kTile4[height] : width == 2 ? kTile2[height] : kTile1[height];
@@ -90,7 +90,7 @@ void pack_columns(i64 depth, i64 columns, const float* b, i64 b_stride, std::uin
     for (i64 pair = 0; pair < pairs; ++pair) {
       const float* row = b + 2 * pair * b_stride + first;
       std::uint16_t* to = out + first * 2 * pairs + pair * kPairs;
-      const Columns mask = masks(columns - first);
+      const ColumnMasks mask = masks(columns - first);
       for (int half = 0; half < 2; ++half) {
         const __m512 even = _mm512_maskz_loadu_ps(mask.of[half], row + 16 * half);
         const __m512 odd = 2 * pair + 1 < depth ? _mm512_maskz_loadu_ps(mask.of[half], row + b_stride + 16 * half)
@@ -106,7 +106,7 @@ void lay_out_columns(i64 rows, i64 columns, float scale, MatrixView x, LaidOutRo
     const i64 there = rows - r < 16 ? rows - r : 16;
     const auto even = static_cast<__mmask16>((1u << ((there + 1) / 2 * 2)) - 1);
     for (i64 c = 0; c < columns; c += 16) {
-      const Columns mask = masks(columns - c);
+      const ColumnMasks mask = masks(columns - c);
       __m512i v[16];
       for (i64 i = 0; i < 16; ++i)
         v[i] = i < there ? _mm512_castps_si512(
@@ -125,7 +125,7 @@ void pack_rows(i64 columns, i64 k, const float* b, i64 b_stride, std::uint16_t* 
   for (i64 n = 0; n < (columns + 15) / 16 * 16; n += 16)
     for (i64 pair = 0; pair < pairs; pair += 16) {
       const i64 left = k - 2 * pair;
-      const Columns mask = masks(left);
+      const ColumnMasks mask = masks(left);
       __m512i v[16];
       for (int i = 0; i < 16; ++i) {
         const float* row = b + (n + i) * b_stride + 2 * pair;

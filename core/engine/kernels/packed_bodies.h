@@ -173,12 +173,12 @@ void short_block(i64 rows, i64 columns, i64 pairs, const LeftRows& left, const R
 // Up to kRowsAtOnce rows of one strip against all panels.
 void strip_block(i64 rows, i64 columns, i64 pairs, const LeftRows& left, const RightPanels& right,
                  const TileOutput& out, Prefetch ahead) {
-  Store store = out.store;
+  StoreMode store = out.store;
   for (i64 first = 0; first < pairs; first += kExpandedPairs) {
     short_block(rows, columns, lesser(pairs - first, kExpandedPairs), left.from(0, first),
                 {right.at + first * kPairs, right.stride}, {out.c, out.stride, store}, ahead);
     if (ahead.at) ahead.at += kExpandedPairs / 4 * 32;
-    store = Store::accumulate;
+    store = StoreMode::accumulate;
   }
 }
 
@@ -189,7 +189,7 @@ void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutp
       strip_block(lesser(rows - row, kRowsAtOnce), columns, strips[s].steps,
                   {strips[s].a + row * strips[s].a_stride, strips[s].a_stride, 2, kGroupRows * strips[s].a_stride},
                   {strips[s].b, strips[s].b_stride},
-                  {out.c + row * out.stride, out.stride, s == 0 ? out.store : Store::accumulate}, {});
+                  {out.c + row * out.stride, out.stride, s == 0 ? out.store : StoreMode::accumulate}, {});
 }
 
 void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count, const TileOutput& out,
@@ -202,7 +202,7 @@ void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count,
       strip_block(some, columns, strips[s].steps,
                   {strips[s].a + row * 2 * strips[s].steps, 2, kSlots, kSlots * strips[s].steps},
                   {strips[s].b, strips[s].b_stride},
-                  {out.c + row * out.stride, out.stride, s == 0 ? out.store : Store::accumulate},
+                  {out.c + row * out.stride, out.stride, s == 0 ? out.store : StoreMode::accumulate},
                   ahead && s == 0 ? *ahead : Prefetch{});
     if (!ahead) continue;
     const i64 used = lesser(ahead->left, panels * ((some + kGroupRows - 1) / kGroupRows));
@@ -279,7 +279,7 @@ template <class F_>
   for (i64 column = 0; column < shape.n; column += kPanelRows)
     for (i64 pair = depth.begin; pair < depth.end; pair += kBlock)
       take(column, pair, lesser(depth.end - pair, kBlock),
-           TileOutput{out.c + column, out.stride, pair > 0 ? Store::accumulate : out.store});
+           TileOutput{out.c + column, out.stride, pair > 0 ? StoreMode::accumulate : out.store});
 }
 
 void fetch(const void* at, i64 bytes) {

@@ -18,12 +18,12 @@ constexpr i64 kRun = sizes::kF32Run;  // 32 KiB of a panel, which stays near whi
 constexpr i64 kStreamed = 4096;       // prefetch distance where weights are read once, bytes
 
 // A's values for a tile, in rows or in a group.
-struct Rows {
+struct PlainRows {
   const float* at;
   i64 row;  // floats between rows
   [[gnu::always_inline]] const float* value(int r) const { return at + r * row; }
   [[gnu::always_inline]] void next() { ++at; }
-  Rows from(i64 rows, i64 depth) const { return {at + rows * row + depth, row}; }
+  PlainRows from(i64 rows, i64 depth) const { return {at + rows * row + depth, row}; }
 };
 struct Groups {
   const float* at;
@@ -84,12 +84,12 @@ template <int R, int V, bool Streams, class A>
       for (int v = 0; v < V; ++v) set(acc[r][v], out.c + r * out.stride + kWidth * v, left - kWidth * v);
   };
   const char* const line = static_cast<const char*>(ahead ? ahead : run.b);
-  if (out.store == Store::extend)
+  if (out.store == StoreMode::extend)
     for_each_sum([](F & sum, const float* c, i64 n) __attribute__((always_inline)) { sum = read_floats(c, n); });
   else
     for_each_sum([](F & sum, const float*, i64) __attribute__((always_inline)) { sum = F{}; });
   add_run<R, V, Streams>(run.a, run.b, run.depth, line, acc);
-  if (out.store == Store::accumulate)
+  if (out.store == StoreMode::accumulate)
     for_each_sum([](F & sum, const float* c, i64 n) __attribute__((always_inline)) { sum += read_floats(c, n); });
   if (low.depth > 0) add_run<R, V, false>(low.a, low.b, low.depth, line, acc);
   write_sums(acc, out, left);
@@ -152,7 +152,7 @@ void multiply(i64 rows, i64 columns, const Operands<A>& of, const Operands<A>& l
   const i64 groups = (rows + kGroupRows - 1) / kGroupRows;
   for (i64 first = 0; first < of.depth; first += kRun) {
     const i64 some = lesser(of.depth - first, kRun), low_depth = first + some == of.depth ? low.depth : 0;
-    const Store store = first > 0 ? Store::accumulate : out.store;
+    const StoreMode store = first > 0 ? StoreMode::accumulate : out.store;
     for (i64 column = 0; column < columns; column += kPanelRows)
       for (i64 row = 0; row < rows; row += kTall) {
         const i64 number = column / kPanelRows * groups + row / kGroupRows;
@@ -165,7 +165,7 @@ void multiply(i64 rows, i64 columns, const Operands<A>& of, const Operands<A>& l
   }
 }
 
-Operands<Rows> operands(const Strip& strip) {
+Operands<PlainRows> operands(const Strip& strip) {
   return {{floats(strip.a), strip.a_stride / 2}, {floats(strip.b), strip.b_stride / 2}, strip.steps};
 }
 Operands<Groups> operands(const GroupedStrip& strip) {
@@ -173,7 +173,7 @@ Operands<Groups> operands(const GroupedStrip& strip) {
 }
 
 void block(i64 rows, i64 columns, const Strip* strips, int count, const TileOutput& out) {
-  multiply(rows, columns, operands(strips[0]), count > 1 ? operands(strips[1]) : Operands<Rows>{}, out, {});
+  multiply(rows, columns, operands(strips[0]), count > 1 ? operands(strips[1]) : Operands<PlainRows>{}, out, {});
 }
 
 void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count, const TileOutput& out,
@@ -189,13 +189,14 @@ void grouped_block(i64 rows, i64 columns, const GroupedStrip* strips, int count,
 
 void skinny_rows(const GemmShape& shape, const std::uint16_t* a, const std::uint16_t* w, const TileOutput& out) {
   const i64 tiles = (shape.m + kTall - 1) / kTall;
-  const Operands<Rows> of{{floats(a), shape.k}, {floats(w), shape.k * kPanelRows}, shape.k};
+  const Operands<PlainRows> of{{floats(a), shape.k}, {floats(w), shape.k * kPanelRows}, shape.k};
   for (i64 column = 0; column < shape.n; column += kPanelRows)
     for (i64 first = 0; first < shape.k; first += kRun)
       for (i64 t = 0; t < tiles; ++t) {
         const i64 row = shape.m * t / tiles, rows = shape.m * (t + 1) / tiles - row;
-        const Run<Rows> run = of.run(row, column, first, lesser(shape.k - first, kRun));
-        const TileOutput to{out.c + row * out.stride + column, out.stride, first > 0 ? Store::accumulate : out.store};
+        const Run<PlainRows> run = of.run(row, column, first, lesser(shape.k - first, kRun));
+        const TileOutput to{out.c + row * out.stride + column, out.stride,
+                            first > 0 ? StoreMode::accumulate : out.store};
         if (t == 0)
           panel_tile<true>(rows, run, {}, to, shape.n - column, reinterpret_cast<const char*>(run.b) + kStreamed);
         else

@@ -153,7 +153,7 @@ void PackedGemm::run_blocked(const PackedProduct& p, Range rows, Range columns, 
         }
         if (with_low) pack(p.low.b, p.low.rank, p.n, {0, p.low.rank}, part, w.low);
         kernels_.block(some.size(), part.size(), strips, with_low ? 2 : 1,
-                       {p.c + some.begin * p.n + j, p.n, d > 0 ? Store::accumulate : p.store});
+                       {p.c + some.begin * p.n + j, p.n, d > 0 ? StoreMode::accumulate : p.store});
       }
     }
   }
@@ -172,7 +172,7 @@ void PackedGemm::run_int8(const PackedProduct& p, Range columns, const Workspace
 
 // Columns of C from the rounded activations in w.a.
 void PackedGemm::skinny_columns(const GemmShape& shape, const PackedProduct::Matrix& b, Range columns,
-                                const Workspace& w, float* c, Store store) {
+                                const Workspace& w, float* c, StoreMode store) {
   const GemmShape part{shape.m, columns.size(), shape.k};
   const TileOutput out{c + columns.begin, shape.n, store};
   if (b.kind == Kind::bf16x12)
@@ -188,7 +188,7 @@ void PackedGemm::run_skinny(const PackedProduct& p, Range columns, const Workspa
 
 void PackedGemm::prepare() {
   if (workspace_) return;
-  workspace_ = Buffer<std::uint16_t>(device_.arena, packed_blocks(device_.pool.threads()));
+  workspace_ = DeviceBuffer<std::uint16_t>(device_.arena, packed_blocks(device_.pool.threads()));
 }
 
 // Panels of op(B) [depth, columns].
@@ -233,7 +233,7 @@ void PackedGemm::block(std::int64_t thread, const GemmShape& shape, MatrixOperan
           pack_dense({from.data + skipped, from.stride, from.transpose}, depth, columns, w.b);
         }
         kernels_.block(rows, columns, &strip, 1,
-                       {out.c + i * out.stride + j, out.stride, d > 0 ? Store::accumulate : out.store});
+                       {out.c + i * out.stride + j, out.stride, d > 0 ? StoreMode::accumulate : out.store});
       }
     }
   }
@@ -355,7 +355,8 @@ void PackedGemm::multiply_low_rank(const LeftOperand& left, Range rows, Range de
     const GroupedStrip strip{w.a, w.b, deep * kPanelRows, deep / 2};
     gemm_kernels_.block(
         rows.size(), columns.size(), &strip, 1,
-        {branch.low.z + rows.begin * rank + j, rank, depth.begin > 0 ? Store::accumulate : Store::write}, nullptr);
+        {branch.low.z + rows.begin * rank + j, rank, depth.begin > 0 ? StoreMode::accumulate : StoreMode::write},
+        nullptr);
   }
   float* const z = branch.low.z + rows.begin * rank;
   if (depth.end == left.k && branch.low.z_scale != 1)
@@ -381,7 +382,8 @@ void PackedGemm::multiply_block(const LeftOperand& left, Range rows, Range depth
   if (with_low)
     gemm_kernels_.groups(rows.size(), rank, {branch.low.z + rows.begin * rank, rank, nullptr, {}}, branch.low.scale,
                          w.z);
-  const TileOutput out{branch.c + rows.begin * branch.n, branch.n, depth.begin > 0 ? Store::accumulate : branch.store};
+  const TileOutput out{branch.c + rows.begin * branch.n, branch.n,
+                       depth.begin > 0 ? StoreMode::accumulate : branch.store};
   const bool few = kernels_.fma_bf16x12 && branch.b.kind == Kind::bf16x12 && rows.size() <= kFewRows &&
                    depth.size() % kFewRowsDepth == 0;
   if (few) {
@@ -401,7 +403,8 @@ void PackedGemm::multiply_block(const LeftOperand& left, Range rows, Range depth
                               {w.z, w.low, stored(rank) * kPanelRows, stored(rank) / 2}};
     if (with_low) pack(branch.low.second, rank, branch.n, {0, rank}, some, w.low);
     if (few) {
-      gemm_kernels_.block(rows.size(), some.size(), strips + 1, 1, {out.c + j, out.stride, Store::accumulate}, nullptr);
+      gemm_kernels_.block(rows.size(), some.size(), strips + 1, 1, {out.c + j, out.stride, StoreMode::accumulate},
+                          nullptr);
       continue;
     }
     if (branch.b.kind == Kind::panels)
@@ -456,7 +459,7 @@ void PackedGemm::gate_alone(const LeftOperand& left, Range rows, std::span<const
       const Source source = source_of(branches[static_cast<size_t>(i)], left.k, next);
       Prefetch ahead{source.at, run, run > 0 ? source.elements / run : 0};
       const GroupedStrip strip{w.a + first * deep, w.b, deep * kPanelRows, deep / 2};
-      gemm_kernels_.block(some, stride, &strip, 1, {tile + first * stride, stride, Store::write}, &ahead);
+      gemm_kernels_.block(some, stride, &strip, 1, {tile + first * stride, stride, StoreMode::write}, &ahead);
     }
     for (std::int64_t row = 0; row < rows.size(); ++row)
       vector_kernels().geglu(width, tile + row * stride, tile + row * stride + width,
@@ -529,7 +532,7 @@ void PackedGemm::multiply_fused(std::int64_t m, std::int64_t k, const Activation
 }
 
 void PackedGemm::run_transposed(const GemmShape& shape, const float* a, const float* b, float* c, float scale,
-                                Store store) {
+                                StoreMode store) {
   const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   const std::int64_t threads =
       2.0 * static_cast<double>(m * n) * static_cast<double>(k) < kInlineFlops ? 1 : device_.pool.threads();
@@ -549,7 +552,7 @@ void PackedGemm::run_transposed(const GemmShape& shape, const float* a, const fl
             const std::int64_t some = std::min(kRows, rows.end - i);
             kernels_.lay_out_columns(depth, some, scale, {a + d * m + i, m}, {w.a, stride});
             const Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};
-            kernels_.block(some, width, &strip, 1, {c + i * n + j, n, d > 0 ? Store::accumulate : store});
+            kernels_.block(some, width, &strip, 1, {c + i * n + j, n, d > 0 ? StoreMode::accumulate : store});
           }
         }
     }
@@ -574,7 +577,7 @@ void PackedGemm::add_lora_gradient(const LoraGradient& gradient) {
             kernels_.lay_out_columns(depth, some, gradient.scale, {gradient.l + row * rank + r, rank}, {w.a, stride});
             gemm_kernels_.panels(depth, width, gradient.x.from(row, j), w.b);
             const Strip strip{w.a, stride, w.b, stride * kPanelRows, stride / 2};
-            kernels_.block(some, width, &strip, 1, {sum, width, row > 0 ? Store::accumulate : Store::write});
+            kernels_.block(some, width, &strip, 1, {sum, width, row > 0 ? StoreMode::accumulate : StoreMode::write});
           }
           for (std::int64_t a = 0; a < some; ++a)
             for (std::int64_t b = 0; b < width; ++b)
@@ -592,7 +595,7 @@ void PackedGemm::stream_tiles(const GemmShape& shape, const float* a, const std:
   const std::int64_t m = shape.m, n = shape.n, k = shape.k;
   const std::int64_t threads = device_.pool.threads(), most = kActivations / k / row_unit() * row_unit();
   prepare();
-  if (!tiles_) tiles_ = Buffer<float>(device_.arena, logit_tiles(device_.pool.threads()));
+  if (!tiles_) tiles_ = DeviceBuffer<float>(device_.arena, logit_tiles(device_.pool.threads()));
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t t = first; t < last; ++t) {
       const Workspace w = workspace(t);
@@ -608,7 +611,7 @@ void PackedGemm::stream_tiles(const GemmShape& shape, const float* a, const std:
           for (std::int64_t r = 0; r < rows.size(); r += gemm_kernels_.tile_rows) {
             const std::int64_t some = std::min(gemm_kernels_.tile_rows, rows.size() - r);
             const GroupedStrip strip{w.a + r * k, b + j * k, k * kPanelRows, k / 2};
-            gemm_kernels_.block(some, width, &strip, 1, {tile, width, Store::write}, &ahead);
+            gemm_kernels_.block(some, width, &strip, 1, {tile, width, StoreMode::write}, &ahead);
             use({static_cast<int>(t), row + r, some, j, width, tile, width});
           }
         }
@@ -625,7 +628,7 @@ void PackedGemm::multiply_stripes(const GemmShape& shape, std::int64_t max_rows,
   if (const Allocation need = partial_gradients(max_rows, n, device_.pool.threads());
       !serves(partial_.allocation(), need)) {
     partial_ = {};
-    partial_ = Buffer<float>(device_.arena, need);
+    partial_ = DeviceBuffer<float>(device_.arena, need);
   }
   const auto part = [&](std::int64_t t) { return t == 0 ? c : partial_.data() + (t - 1) * m * n; };
   device_.pool.parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
@@ -647,7 +650,8 @@ void PackedGemm::multiply_stripes(const GemmShape& shape, std::int64_t max_rows,
             Prefetch ahead{b + packed_index(n, from, ends ? 0 : i + kTransposedColumns), n * kPanelRows, panels};
             const GroupedStrip strip{w.a, w.b, deep * kPanelRows, deep / 2};
             gemm_kernels_.block(rows, columns, &strip, 1,
-                                {part(t) + row * n + i, n, j > depth.begin ? Store::accumulate : Store::write}, &ahead);
+                                {part(t) + row * n + i, n, j > depth.begin ? StoreMode::accumulate : StoreMode::write},
+                                &ahead);
           }
         }
     }

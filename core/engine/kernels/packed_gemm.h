@@ -44,7 +44,7 @@ struct PackedProduct {
     float scale = 1;
     Matrix b{};  // kind rows [N,rank] or columns [rank,N]
   } low{};
-  Store store = Store::write;
+  StoreMode store = StoreMode::write;
   float* c = nullptr;
 };
 
@@ -54,7 +54,7 @@ struct FusedProduct {
   PackedProduct::Matrix b;
   std::int64_t n = 0;
   float* c = nullptr;  // null: see can_gate_alone()
-  Store store = Store::write;
+  StoreMode store = StoreMode::write;
   struct {
     PackedProduct::Matrix first{}, second{};  // kinds rows or columns
     std::int64_t rank = 0;
@@ -88,7 +88,7 @@ struct LoraGradient {
 class PackedGemm {
  public:
   // `workspace` is allocated by the first product and may be shared with other products of the device.
-  PackedGemm(Device& device, const ProductKernels& kernels, Buffer<std::uint16_t>& workspace)
+  PackedGemm(Device& device, const ProductKernels& kernels, DeviceBuffer<std::uint16_t>& workspace)
       : device_(device),
         kernels_(kernels.packed),
         gemm_kernels_(kernels.gemm),
@@ -99,7 +99,7 @@ class PackedGemm {
   void release() { tiles_ = {}, partial_ = {}; }
   void run(const PackedProduct& product);
   // C[m,n] (+)= alpha A[k,m]^T B[k,n] of f32 matrices.
-  void run_transposed(const GemmShape& shape, const float* a, const float* b, float* c, float scale, Store store);
+  void run_transposed(const GemmShape& shape, const float* a, const float* b, float* c, float scale, StoreMode store);
   // The highest rank of a low-rank summand.
   std::int64_t most_fused_rank() const { return sizes::kMostFusedRank * 2 / stored(2); }
 
@@ -195,7 +195,7 @@ class PackedGemm {
   Workspace workspace(std::int64_t thread);
   void run_skinny(const PackedProduct& p, Range columns, const Workspace& w);
   void skinny_columns(const GemmShape& shape, const PackedProduct::Matrix& b, Range columns, const Workspace& w,
-                      float* c, Store store);
+                      float* c, StoreMode store);
   void skinny_products(std::int64_t m, std::int64_t k, const Activations& x, std::span<const FusedProduct> branches,
                        const RowNorm& norm, Share share);
   void run_int8(const PackedProduct& p, Range columns, const Workspace& w);
@@ -225,8 +225,8 @@ class PackedGemm {
   const PackedKernels& kernels_;
   const GemmKernels& gemm_kernels_;
   const ProductKernels& products_;
-  Buffer<std::uint16_t>& workspace_;
-  Buffer<float> tiles_, partial_;
+  DeviceBuffer<std::uint16_t>& workspace_;
+  DeviceBuffer<float> tiles_, partial_;
 };
 
 }  // namespace mw::engine

@@ -102,7 +102,7 @@ template <int R, int V>
 #pragma GCC unroll 8
     for (int v = 0; v < V; ++v)
       sums[r][v] =
-          out.store == Store::write ? F{} : read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
+          out.store == StoreMode::write ? F{} : read_floats(out.c + r * out.stride + kWidth * v, left - kWidth * v);
 }
 template <int R, int V>
 [[gnu::always_inline]] inline void write_sums(const F (&sums)[R][V], const TileOutput& out, i64 left) {

@@ -21,12 +21,12 @@ constexpr i64 kPairs = 2 * kPanelRows;  // elements of one pair of depth in a pa
   return (__m512bh)_mm512_set1_epi32(pair);
 }
 
-struct Columns {  // masks of a tile's vectors: the last panel may be partial
+struct ColumnMasks {  // masks of a tile's vectors: the last panel may be partial
   __mmask16 of[8];
 };
 
-[[gnu::always_inline]] inline Columns masks(i64 left) {
-  Columns c;
+[[gnu::always_inline]] inline ColumnMasks masks(i64 left) {
+  ColumnMasks c;
   for (int v = 0; v < 8; ++v, left -= 16)
     c.of[v] = left >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>(left > 0 ? (1u << left) - 1 : 0);
   return c;
@@ -35,8 +35,8 @@ struct Columns {  // masks of a tile's vectors: the last panel may be partial
 // The accumulators of a tile of R rows of V vectors. Loops over them are unrolled before the compiler places variables:
 // otherwise it keeps all of them in memory before and after the loop over depth (about 1 % of prefill on Zen 4).
 template <int R, int V>
-[[gnu::always_inline]] inline void read_tile(const TileOutput& out, const Columns& columns, __m512 (&acc)[R][V]) {
-  if (out.store == Store::write) {
+[[gnu::always_inline]] inline void read_tile(const TileOutput& out, const ColumnMasks& columns, __m512 (&acc)[R][V]) {
+  if (out.store == StoreMode::write) {
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
@@ -51,7 +51,7 @@ template <int R, int V>
 }
 
 template <int R, int V>
-[[gnu::always_inline]] inline void write_tile(const __m512 (&acc)[R][V], const Columns& columns,
+[[gnu::always_inline]] inline void write_tile(const __m512 (&acc)[R][V], const ColumnMasks& columns,
                                               const TileOutput& out) {
   float* row = out.c;
 #pragma GCC unroll 12

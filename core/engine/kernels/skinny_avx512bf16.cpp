@@ -99,16 +99,16 @@ constexpr Tile kSecond[] = {tile<7, odd>, tile<8, odd>};
 template <class F>
 [[gnu::always_inline]] inline void panel_by_panel(const GemmShape& shape, const TileOutput& out, F take) {
   const i64 rows = shape.m, columns = shape.n, k = shape.k, ldc = out.stride;
-  const Store store = out.store;
+  const StoreMode store = out.store;
   float* const c = out.c;
   alignas(64) float sums[kMaxSkinnyRows * kPanelRows];
   for (i64 n = 0; n < columns; n += kPanelRows) {
-    const Columns mask = masks(columns - n);
+    const ColumnMasks mask = masks(columns - n);
     for (i64 r = 0; r < rows; ++r)
       for (int v = 0; v < 2; ++v)
-        _mm512_store_ps(
-            sums + r * kPanelRows + 16 * v,
-            store == Store::write ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(mask.of[v], c + r * ldc + n + 16 * v));
+        _mm512_store_ps(sums + r * kPanelRows + 16 * v,
+                        store == StoreMode::write ? _mm512_setzero_ps()
+                                                  : _mm512_maskz_loadu_ps(mask.of[v], c + r * ldc + n + 16 * v));
     for (i64 i = 0; i < k / 2; i += kBlock) take(n, i, k / 2 - i < kBlock ? k / 2 - i : kBlock, sums);
     for (i64 r = 0; r < rows; ++r)
       for (int v = 0; v < 2; ++v)

@@ -58,8 +58,8 @@ struct VectorKernels {
   // y = x * inv * gain with the inv that rms_norm wrote: bitwise the same y.
   void (*recompute_rms_norm)(const NormRows& in, const float* inv, float* y);
   void (*recompute_rms_norm_add)(const NormRows& in, const float* inv, const float* residual, float* y);
-  // dx = the gradient of x, or dx += it. With Store::write dx may be dy.
-  void (*rms_norm_backward)(const NormRows& in, const float* inv, const float* dy, float* dx, Store how);
+  // dx = the gradient of x, or dx += it. With StoreMode::write dx may be dy.
+  void (*rms_norm_backward)(const NormRows& in, const float* inv, const float* dy, float* dx, StoreMode how);
   // dw[c] += sum over rows of dy * x * inv, for the columns c.
   void (*rms_norm_weight)(const NormRows& in, const float* inv, const float* dy, ColumnRange columns, float* dw);
   // Rotates pairs (i, i + dim/2) of every head of x [tokens, heads, dim] in place; sign -1 is the backward.
@@ -92,9 +92,9 @@ struct VectorKernels {
                    ColumnRange columns);
   // o[m, n] = p[m, k] v[k, n], or o += it, m small: v is read once. The bits do not depend on how k is split over
   // calls.
-  void (*weighted_sums)(const GemmShape& shape, MatrixView p, const float* v, float* o, Store how);
+  void (*weighted_sums)(const GemmShape& shape, MatrixView p, const float* v, float* o, StoreMode how);
   // out = scaled x where the mask keeps it and 0 elsewhere, or out += it.
-  void (*dropout)(std::int64_t n, const DropoutMask& mask, const float* x, float* out, Store how);
+  void (*dropout)(std::int64_t n, const DropoutMask& mask, const float* x, float* out, StoreMode how);
   void (*adamw)(std::int64_t n, const AdamWScalars& s, const float* gradient, float* value, float* m, float* v);
 };
 

@@ -198,11 +198,11 @@ void dot_rows(const GemmShape& shape, const float* a, const float* b, float* c, 
 // M rows of p against C vectors of v's columns at once; `last` counts the lanes of the last vector.
 template <int M, int C>
 [[gnu::always_inline]] inline void weighted_sum_tile(const GemmShape& shape, MatrixView weights, const float* v,
-                                                     float* o, Store how, i64 last) {
+                                                     float* o, StoreMode how, i64 last) {
   const i64 n = shape.n, k = shape.k, p_stride = weights.stride;
   const float* const p = weights.data;
   V acc[M][C] = {};
-  if (how == Store::accumulate)
+  if (how == StoreMode::accumulate)
     for (int m = 0; m < M; ++m)
       for (int c = 0; c < C; ++c) acc[m][c] = load_n(o + m * n + c * kLanes, c + 1 == C ? last : kLanes);
   for (i64 j = 0; j < k; ++j, v += n) {
@@ -218,7 +218,7 @@ template <int M, int C>
 }
 
 template <int M>
-void weighted_sums_m(const GemmShape& shape, MatrixView p, const float* v, float* o, Store how) {
+void weighted_sums_m(const GemmShape& shape, MatrixView p, const float* v, float* o, StoreMode how) {
   constexpr int kVectors = 4;
   const i64 n = shape.n;
   i64 i = 0;
@@ -227,7 +227,7 @@ void weighted_sums_m(const GemmShape& shape, MatrixView p, const float* v, float
   for (; i < n; i += kLanes) weighted_sum_tile<M, 1>(shape, p, v + i, o + i, how, n - i < kLanes ? n - i : kLanes);
 }
 
-void weighted_sums(const GemmShape& shape, MatrixView p, const float* v, float* o, Store how) {
+void weighted_sums(const GemmShape& shape, MatrixView p, const float* v, float* o, StoreMode how) {
   i64 m = shape.m;
   for (; m >= 4; m -= 4, p.data += 4 * p.stride, o += 4 * shape.n) weighted_sums_m<4>(shape, p, v, o, how);
   if (m == 3) weighted_sums_m<3>(shape, p, v, o, how);
@@ -242,8 +242,8 @@ void weighted_sums(const GemmShape& shape, MatrixView p, const float* v, float* 
   return x ^ (x >> 31);
 }
 
-void dropout(i64 n, const DropoutMask& mask, const float* x, float* out, Store how) {
-  const bool accumulate = how == Store::accumulate;
+void dropout(i64 n, const DropoutMask& mask, const float* x, float* out, StoreMode how) {
+  const bool accumulate = how == StoreMode::accumulate;
   const u64 key = mask.key, first = mask.first;
   const auto threshold = static_cast<u64>(static_cast<double>(mask.p) * 16777216.0);  // of 24 bits
   const float scale = 1.0f / (1.0f - mask.p);

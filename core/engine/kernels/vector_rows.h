@@ -68,7 +68,7 @@ void recompute_rms_norm_add(const NormRows& in, const float* inv, const float* r
 }
 
 // dx = s gain dy - x s^3/dim sum(gain dy x)
-void rms_norm_backward(const NormRows& in, const float* inv, const float* dy, float* dx, Store how) {
+void rms_norm_backward(const NormRows& in, const float* inv, const float* dy, float* dx, StoreMode how) {
   const i64 rows = in.rows, dim = in.dim;
   const NormGain g = in.gain;
   const float* x = in.x;
@@ -80,7 +80,7 @@ void rms_norm_backward(const NormRows& in, const float* inv, const float* dy, fl
         });
     const float s = inv[r];
     const float t = sum(acc) * s * s * s / static_cast<float>(dim);
-    if (how == Store::write) {
+    if (how == StoreMode::write) {
       for_vectors(
           dim, [&](i64 i, i64 c) __attribute__((always_inline)) {
             store_n(dx + i, load_n(dy + i, c) * (load_n(g.w + i, c) + g.offset) * s - load_n(x + i, c) * t, c);

@@ -36,7 +36,7 @@ constexpr bool serves(const Allocation& held, const Allocation& need) {
 }
 
 // A place in one of several allocations. Fields may overlap or be the same.
-struct Field {
+struct BufferField {
   int allocation = -1;      // -1: there is no such field
   std::int64_t offset = 0;  // bytes
   explicit operator bool() const { return allocation >= 0; }
@@ -46,12 +46,12 @@ struct Field {
 class Carver {
  public:
   explicit Carver(int allocation) : allocation_(allocation) {}
-  Field take(std::int64_t bytes) {
-    const Field field{allocation_, used_};
+  BufferField take(std::int64_t bytes) {
+    const BufferField field{allocation_, used_};
     used_ += aligned_bytes(bytes);
     return field;
   }
-  Field take_floats(std::int64_t floats) { return take(floats * static_cast<std::int64_t>(sizeof(float))); }
+  BufferField take_floats(std::int64_t floats) { return take(floats * static_cast<std::int64_t>(sizeof(float))); }
   std::int64_t used() const { return used_; }  // bytes
   void rewind(std::int64_t to) { used_ = to; }
 
@@ -63,26 +63,26 @@ class Carver {
 // An allocation with its fields, in an order that the function that made it states.
 struct BufferLayout {
   Allocation allocation;
-  std::vector<Field> fields;
+  std::vector<BufferField> fields;
 };
 
 // The elements of a field, null if it or the allocation is absent. `allocation`: where its memory begins.
 template <class T>
-T* field_at(T* allocation, const Field& field) {
+T* field_at(T* allocation, const BufferField& field) {
   return allocation && field ? allocation + field.offset / static_cast<std::int64_t>(sizeof(T)) : nullptr;
 }
 
 // Arguments of struct templates whose members are all fields: the layout, and the same members as pointers.
 template <class T>
-using FieldOf = Field;
+using FieldOf = BufferField;
 template <class T>
 using PointerTo = T*;
 
 template <template <template <class> class> class Fields>
 Fields<PointerTo> pointers(const Fields<FieldOf>& fields, std::span<std::byte* const> allocations) {
-  constexpr size_t kFields = sizeof(fields) / sizeof(Field);
+  constexpr size_t kFields = sizeof(fields) / sizeof(BufferField);
   std::array<void*, kFields> at{};
-  const auto all = std::bit_cast<std::array<Field, kFields>>(fields);
+  const auto all = std::bit_cast<std::array<BufferField, kFields>>(fields);
   for (size_t i = 0; i < kFields; ++i)
     if (all[i]) at[i] = allocations[static_cast<size_t>(all[i].allocation)] + all[i].offset;
   return std::bit_cast<Fields<PointerTo>>(at);

@@ -17,7 +17,7 @@ struct BlockGroup {         // layers with keys of their own that use the same b
 struct CacheLayout {
   struct Layer {  // a layer without keys of its own: those of its donor
     int group = 0;
-    Field k, v;  // in the allocation of the group, [kv_heads, blocks, block_size, head_dim]
+    BufferField k, v;  // in the allocation of the group, [kv_heads, blocks, block_size, head_dim]
   };
   std::vector<Allocation> groups;
   std::vector<Layer> layers;

@@ -25,7 +25,7 @@ std::int64_t pass_tokens(std::int64_t rows, std::int64_t len) {
 
 }  // namespace
 
-std::vector<Allocation> allocations(const ModelShape& model, const Phase& phase) {
+std::vector<Allocation> allocations(const ModelShape& model, const PhaseBuffers& phase) {
   std::vector<Allocation> all = phase.own;
   const std::vector<Allocation> step = lay_out_step(model, phase.step).allocations;
   all.insert(all.end(), step.begin(), step.end());
@@ -33,8 +33,8 @@ std::vector<Allocation> allocations(const ModelShape& model, const Phase& phase)
   return all;
 }
 
-Phase step_phase(const ModelShape& model, const StepWork& work, int threads) {
-  Phase phase{.own = {}, .step = work.shape, .kept = pass_workspace(model, work.longest, work.longest, threads)};
+PhaseBuffers step_phase(const ModelShape& model, const StepWork& work, int threads) {
+  PhaseBuffers phase{.own = {}, .step = work.shape, .kept = pass_workspace(model, work.longest, work.longest, threads)};
   const std::int64_t rows = loss_rows(model, work.loss_tokens, work.loss_chunk);
   if (!model.streams_loss()) {
     phase.kept.push_back(logit_allocation(model, rows));
@@ -46,9 +46,9 @@ Phase step_phase(const ModelShape& model, const StepWork& work, int threads) {
   return phase;
 }
 
-Phase generation_phase(const ModelShape& model, const GenerationWork& work, int threads) {
+PhaseBuffers generation_phase(const ModelShape& model, const GenerationWork& work, int threads) {
   const std::int64_t with_answer = work.prompt + work.new_tokens;
-  Phase phase;
+  PhaseBuffers phase;
   std::vector<BlockGroup> groups = sequence_groups(model);
   for (int g = 0; g < kSequenceGroups; ++g)
     groups[static_cast<size_t>(g)].blocks = work.rows * sequence_blocks(model, g, with_answer);
@@ -62,9 +62,9 @@ Phase generation_phase(const ModelShape& model, const GenerationWork& work, int 
   return phase;
 }
 
-Phase scoring_phase(const ModelShape& model, const ScoringWork& work, int threads) {
+PhaseBuffers scoring_phase(const ModelShape& model, const ScoringWork& work, int threads) {
   const std::int64_t cells = work.rows * work.len;
-  Phase phase;
+  PhaseBuffers phase;
   for (const Allocation& result : score_results(cells, std::min<std::int64_t>(work.top_k, model.config.vocab)))
     phase.own.push_back(result);
   phase.step = forward_shape(model, pass_tokens(work.rows, work.len));
@@ -73,10 +73,10 @@ Phase scoring_phase(const ModelShape& model, const ScoringWork& work, int thread
   return phase;
 }
 
-Phase serving_phase(const ModelShape& model, const ServingWork& work, int threads) {
-  Phase phase{.own = lay_out_cache(model, work.block_size, work.groups).groups,
-              .step = forward_shape(model, std::max(work.tokens, work.rows)),
-              .kept = {}};
+PhaseBuffers serving_phase(const ModelShape& model, const ServingWork& work, int threads) {
+  PhaseBuffers phase{.own = lay_out_cache(model, work.block_size, work.groups).groups,
+                     .step = forward_shape(model, std::max(work.tokens, work.rows)),
+                     .kept = {}};
   phase.own.push_back(key_tiles(model, threads));
   std::int64_t rank = 0;
   for (const std::vector<mesh::AdapterShape>& adapter : work.adapters) {

@@ -10,27 +10,27 @@
 
 namespace mw::engine {
 
-struct Phase {
+struct PhaseBuffers {
   std::vector<Allocation> own;   // released at its end
-  StepShape step;                // of its activations; kept for later phases while StepShape::holds()
+  ActivationShape step;          // of its activations; kept for later phases while ActivationShape::holds()
   std::vector<Allocation> kept;  // for later phases, while serves()
 };
 // All of them, if nothing is there before.
-std::vector<Allocation> allocations(const ModelShape& model, const Phase& phase);
+std::vector<Allocation> allocations(const ModelShape& model, const PhaseBuffers& phase);
 
 // A training step, or an evaluation of held-out rows.
 struct StepWork {
-  StepShape shape;
+  ActivationShape shape;
   std::int64_t loss_tokens = 0, loss_chunk = 0;
   std::int64_t longest = 0;  // tokens of the longest example
 };
-Phase step_phase(const ModelShape& model, const StepWork& work, int threads);
+PhaseBuffers step_phase(const ModelShape& model, const StepWork& work, int threads);
 
 // Sampling: rows of one length, prefilled some at a time.
 struct GenerationWork {
   std::int64_t rows = 1, prompt = 1, new_tokens = 1;
 };
-Phase generation_phase(const ModelShape& model, const GenerationWork& work, int threads);
+PhaseBuffers generation_phase(const ModelShape& model, const GenerationWork& work, int threads);
 
 // Scoring: rows of one length, some at a time, with a target in every position.
 struct ScoringWork {
@@ -38,7 +38,7 @@ struct ScoringWork {
   std::int64_t chunk = 64;  // rows of logits at once; 0: all
   std::int64_t top_k = 0;
 };
-Phase scoring_phase(const ModelShape& model, const ScoringWork& work, int threads);
+PhaseBuffers scoring_phase(const ModelShape& model, const ScoringWork& work, int threads);
 
 // Steps of a server, which holds the adapters that it serves besides.
 struct ServingWork {
@@ -47,6 +47,6 @@ struct ServingWork {
   std::vector<BlockGroup> groups{};
   std::vector<std::vector<mesh::AdapterShape>> adapters{};
 };
-Phase serving_phase(const ModelShape& model, const ServingWork& work, int threads);
+PhaseBuffers serving_phase(const ModelShape& model, const ServingWork& work, int threads);
 
 }  // namespace mw::engine

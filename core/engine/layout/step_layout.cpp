@@ -10,7 +10,7 @@ using LayerFields = LayerActivationsAt<FieldOf>;
 
 class StepCarver {
  public:
-  StepCarver(const ModelShape& model, const StepShape& shape)
+  StepCarver(const ModelShape& model, const ActivationShape& shape)
       : model_(model),
         config_(model.config),
         shape_(shape),
@@ -124,7 +124,8 @@ class StepCarver {
     s.routing.share = c.take_floats(chosen);
     s.routing.order = c.take_floats(chosen);
     s.routing.first = c.take_floats(config_.experts + 1);
-    for (Field* inv : {&s.inv_router, &s.inv_moe_pre, &s.inv_dense_post, &s.inv_moe_post}) *inv = c.take_floats(n_);
+    for (BufferField* inv : {&s.inv_router, &s.inv_moe_pre, &s.inv_dense_post, &s.inv_moe_post})
+      *inv = c.take_floats(n_);
     s.eg = c.take_floats(chosen * config_.expert_dim);
     s.eu = c.take_floats(chosen * config_.expert_dim);
     s.dense = c.take_floats(d_);
@@ -213,7 +214,7 @@ class StepCarver {
 
   const ModelShape& model_;
   const model::Config& config_;
-  const StepShape shape_;
+  const ActivationShape shape_;
   const std::int64_t n_, d_;  // tokens; floats of the residual stream
   const size_t count_, lowest_;
   StepLayout out_;
@@ -221,17 +222,17 @@ class StepCarver {
 
 }  // namespace
 
-bool StepShape::holds(const StepShape& need) const {
+bool ActivationShape::holds(const ActivationShape& need) const {
   if (tokens < need.tokens) return false;
   if (!need.backward) return true;
   return backward && full == need.full && remat == need.remat && lowest == need.lowest && (dropout || !need.dropout);
 }
 
-StepShape forward_shape(const ModelShape& model, std::int64_t tokens) {
+ActivationShape forward_shape(const ModelShape& model, std::int64_t tokens) {
   return {.tokens = tokens, .lowest = static_cast<int>(model.config.layers.size())};
 }
 
-StepLayout lay_out_step(const ModelShape& model, const StepShape& shape) {
+StepLayout lay_out_step(const ModelShape& model, const ActivationShape& shape) {
   return StepCarver(model, shape).run();
 }
 

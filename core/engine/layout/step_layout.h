@@ -10,14 +10,14 @@
 namespace mw::engine {
 
 // Which tensors a step needs.
-struct StepShape {
+struct ActivationShape {
   std::int64_t tokens = 0;
   int lowest = 0;  // layers from `lowest` on have a backward; == layers: none
   bool backward = false, full = false, dropout = false;
   model::Remat remat = model::Remat::none;
-  bool holds(const StepShape& need) const;
+  bool holds(const ActivationShape& need) const;
 };
-StepShape forward_shape(const ModelShape& model, std::int64_t tokens);  // without a backward
+ActivationShape forward_shape(const ModelShape& model, std::int64_t tokens);  // without a backward
 
 // Which experts each token goes to, k of them. An assignment is token * k + place.
 template <template <class> class At>
@@ -68,8 +68,8 @@ struct StepLayout {
   std::vector<Allocation> allocations;
   std::vector<LayerActivationsAt<FieldOf>> layers;  // the last one has only x: the output of the model's last layer
   ScratchAt<FieldOf> scratch;
-  Field ple, ple_inv;  // [n,layers,P] per-layer inputs, later their gradients; [n,layers]
+  BufferField ple, ple_inv;  // [n,layers,P] per-layer inputs, later their gradients; [n,layers]
 };
-StepLayout lay_out_step(const ModelShape& model, const StepShape& shape);
+StepLayout lay_out_step(const ModelShape& model, const ActivationShape& shape);
 
 }  // namespace mw::engine

@@ -19,7 +19,7 @@ BufferLayout lay_out_floats(MemoryCategory category, std::string_view label, std
   Carver carver(0);
   for (const ShardShape& tensor : tensors) {
     const std::int64_t count = floats(tensor);
-    out.fields.push_back(count >= 0 ? carver.take_floats(count) : Field());
+    out.fields.push_back(count >= 0 ? carver.take_floats(count) : BufferField());
   }
   out.allocation = {category, label, Bytes(carver.used())};
   return out;
@@ -68,7 +68,7 @@ WeightsLayout lay_out_weights(const ModelShape& model, const std::function<bool(
   WeightsLayout out;
   Carver norms(0), matrices(1);
   for (size_t i = 0; i < tensors.size(); ++i) {
-    Field& field = out.fields.emplace_back();
+    BufferField& field = out.fields.emplace_back();
     if (!is_direct(i)) continue;
     const model::Tensor& t = tensors[i];
     const std::int64_t cols = t.hf_shape.back();
@@ -86,7 +86,7 @@ BufferLayout lay_out_shards(const ModelShape& model, std::span<const ShardShape>
   BufferLayout out;
   Carver carver(0);
   for (const ShardShape& t : tensors)
-    out.fields.push_back(t.direct || t.adapter || t.stored == 0 ? Field()
+    out.fields.push_back(t.direct || t.adapter || t.stored == 0 ? BufferField()
                                                                 : carver.take(t.stored * weight_bytes(model)));
   out.allocation = {MemoryCategory::weights, "weight shards", Bytes(carver.used())};
   return out;

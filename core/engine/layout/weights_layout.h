@@ -39,8 +39,9 @@ std::vector<ShardShape> row_norms(std::span<const LoraShape> adapters);
 // another buffer in inventory order, so that all of it is in huge pages and a step reads it in order.
 struct WeightsLayout {
   Allocation norms, matrices;
-  std::vector<Field> fields;  // by inventory index, in `norms` or `matrices`; none for tensors that are not direct
-  Field unit_norm;            // in `norms`
+  std::vector<BufferField>
+      fields;             // by inventory index, in `norms` or `matrices`; none for tensors that are not direct
+  BufferField unit_norm;  // in `norms`
 };
 WeightsLayout lay_out_weights(const ModelShape& model, const std::function<bool(size_t)>& is_direct);
 

@@ -22,7 +22,7 @@ class Arena;
 
 // Owns bytes of one category; zero-filled when allocated. Move-only.
 template <class T>
-class Buffer;
+class DeviceBuffer;
 
 // An allocation that failed, and what the device held at that moment. Error "MEMORY", Kind::failed.
 struct OutOfMemory : Error {
@@ -73,20 +73,20 @@ class Arena {
 };
 
 template <class T>
-class Buffer {
+class DeviceBuffer {
  public:
-  Buffer() = default;
-  Buffer(Arena& arena, const Allocation& allocation, const Touch& touch = {})
+  DeviceBuffer() = default;
+  DeviceBuffer(Arena& arena, const Allocation& allocation, const Touch& touch = {})
       : arena_(&arena), allocation_(allocation), data_(static_cast<T*>(arena.allocate(allocation, touch))) {}
-  Buffer(Buffer&& o) noexcept { swap(o); }
-  Buffer& operator=(Buffer&& o) noexcept {
-    Buffer taken(std::move(o));
+  DeviceBuffer(DeviceBuffer&& o) noexcept { swap(o); }
+  DeviceBuffer& operator=(DeviceBuffer&& o) noexcept {
+    DeviceBuffer taken(std::move(o));
     swap(taken);
     return *this;
   }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() {
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  ~DeviceBuffer() {
     if (data_) arena_->release(allocation_, data_);
   }
   T* data() const { return data_; }
@@ -96,7 +96,7 @@ class Buffer {
   explicit operator bool() const { return data_ != nullptr; }
 
  private:
-  void swap(Buffer& o) noexcept {
+  void swap(DeviceBuffer& o) noexcept {
     std::swap(arena_, o.arena_);
     std::swap(allocation_, o.allocation_);
     std::swap(data_, o.data_);

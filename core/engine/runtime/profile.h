@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/elapsed.h"
+#include "core/base/units.h"
 
 namespace mw::engine {
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/transformer/attention.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "core/engine/transformer/norms.h"
 #include "core/engine/transformer/paged_attention.h"
 #include "core/engine/transformer/projections.h"
-#include "core/engine/transformer/rope.h"
+#include "core/engine/transformer/transformer.h"
 
 namespace mw::engine {
 namespace {
@@ -61,6 +63,15 @@ void compute_scores(Transformer& net, const AttentionShape& shape, const HeadCol
                  {{head.k + block.keys.begin * shape.kv_stride, shape.kv_stride, Transpose::yes}, keys}, {w.s, n},
                  {.alpha = shape.scale});
   if (shape.cap > 0) net.kernels.softcap(queries * n, shape.cap, w.s);
+}
+
+constexpr std::int64_t kTokensPerTask = 32, kTokensAtOnce = 8;
+
+RopeTable table_of(const Transformer& net, int layer) {
+  const std::int64_t dim = net.config.layers[static_cast<size_t>(layer)].head_dim;
+  const auto index = static_cast<size_t>(net.weights.layer_shapes[static_cast<size_t>(layer)].rope);
+  const float* cos = net.buffers.rope_tables[index].data();
+  return {cos, cos + net.buffers.rope_positions * (dim / 2)};
 }
 
 }  // namespace
@@ -152,9 +163,9 @@ void attend_runs(Transformer& net, const PassContext& pass, int layer, const Att
 }
 
 struct AttentionGradients {
-  float* q;        // in: the gradient of o, out: that of q
-  float *k, *v;    // written or added to
-  Store store_kv;  // Store::accumulate if other layers share the keys and values
+  float* q;            // in: the gradient of o, out: that of q
+  float *k, *v;        // written or added to
+  StoreMode store_kv;  // Store::accumulate if other layers share the keys and values
 };
 
 // One task for each run and KV head, with all query heads of it: dk and dv have one writer and a fixed order.
@@ -176,7 +187,7 @@ void attend_runs_backward(Transformer& net, const PassContext& pass, int layer, 
   run_tasks(net, tasks, [&](const AttentionTask& task, const ScoreBlocks& w) {
     float* const dk_head = gradients.k + task.head * s.dim;
     float* const dv_head = gradients.v + task.head * s.dim;
-    for (int i = task.run.begin; i < task.run.end && gradients.store_kv == Store::write; ++i)
+    for (int i = task.run.begin; i < task.run.end && gradients.store_kv == StoreMode::write; ++i)
       for (float* d : {dk_head, dv_head}) std::fill_n(d + i * s.kv_stride, s.dim, 0.0f);
     const std::int64_t first = task.run.begin * s.kv_stride + task.head * s.dim,
                        keys = keys_to_keep(task.run, s.window);
@@ -324,8 +335,8 @@ void attention_block_backward(Transformer& net, const PassContext& pass, int lay
   const std::int64_t n = pass.tokens->count, dim = net.config.dim;
   const RmsNorm q_norm = head_norms(net, pass, layer).q;
   Scratch& scratch = net.buffers.step.scratch;
-  norm_backward(net, post_attention_norm(net, pass, layer), scratch.dx, scratch.t, Store::write);  // t = d a
-  projection_backward_input(net, pass, {layer, Projection::o}, scratch.t, scratch.dq, Store::write);
+  norm_backward(net, post_attention_norm(net, pass, layer), scratch.dx, scratch.t, StoreMode::write);  // t = d a
+  projection_backward_input(net, pass, {layer, Projection::o}, scratch.t, scratch.dq, StoreMode::write);
   projection_backward_weights(net, pass, {layer, Projection::o}, {acts.o}, scratch.t);
   rotate_normed(net, *pass.tokens, layer, q_norm, NormStatistics::reuse, scratch.qh);
   // Keys and values that later layers share are kept; the gradients of all these layers are added up.
@@ -335,26 +346,74 @@ void attention_block_backward(Transformer& net, const PassContext& pass, int lay
                        {.q = scratch.dq,
                         .k = acts.dkh,
                         .v = acts.dvh,
-                        .store_kv = acts.dkh == scratch.dk ? Store::write : Store::accumulate});
+                        .store_kv = acts.dkh == scratch.dk ? StoreMode::write : StoreMode::accumulate});
   rotate(net, *pass.tokens, layer, l.heads, -1.0f, scratch.dq);
   head_norm_backward(net, q_norm, scratch.dq);
   if (l.has_k) keys_and_values_backward(net, pass, layer);
   const ProjectionInput in = recompute_input(net, pass, {acts.x, weights.input_norm, acts.inv_input});
   const bool needs_dx = input_gradient == InputGradient::needed;
-  const auto project_back = [&](Projection p, const float* dy, Store how) {
+  const auto project_back = [&](Projection p, const float* dy, StoreMode how) {
     if (needs_dx) projection_backward_input(net, pass, {layer, p}, dy, scratch.t, how);
     projection_backward_weights(net, pass, {layer, p}, in, dy);
   };
-  project_back(Projection::q, scratch.dq, Store::write);
-  if (l.has_k) project_back(Projection::k, acts.dkh, Store::accumulate);
-  if (l.has_v) project_back(Projection::v, acts.dvh, Store::accumulate);
+  project_back(Projection::q, scratch.dq, StoreMode::write);
+  if (l.has_k) project_back(Projection::k, acts.dkh, StoreMode::accumulate);
+  if (l.has_v) project_back(Projection::v, acts.dvh, StoreMode::accumulate);
   if (!needs_dx) return;
   sum_block(net, mesh::Block::attention, layer, n * dim, scratch.t);
-  norm_backward(net, {n, dim, acts.x, weights.input_norm, acts.inv_input}, scratch.t, scratch.dx, Store::accumulate);
+  norm_backward(net, {n, dim, acts.x, weights.input_norm, acts.inv_input}, scratch.t, scratch.dx,
+                StoreMode::accumulate);
 }
 
 void recompute_attention_residual(Transformer& net, const PassContext& pass, int layer, float* h) {
   recompute_norm_add(net, post_attention_norm(net, pass, layer), net.activations(layer).x, h);
+}
+
+void fill_rope_table(const RopeSpec& spec, std::int64_t positions, float* table) {
+  const std::int64_t half = spec.head_dim / 2;
+  for (std::int64_t i = 0; i < half; ++i) {
+    // f32 frequencies and angles, as the reference computes them.
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(spec.head_dim);
+    const float frequency = i < spec.pairs ? 1.0f / std::pow(spec.theta, exponent) / spec.divisor : 0.0f;
+    for (std::int64_t p = 0; p < positions; ++p) {
+      const float angle = static_cast<float>(p) * frequency;
+      table[p * half + i] = std::cos(angle);
+      table[(positions + p) * half + i] = std::sin(angle);
+    }
+  }
+}
+
+void rotate(Transformer& net, const Tokens& tokens, int layer, int heads, float sign, float* x) {
+  const auto timer = net.profile.time(Kernel::rope);
+  const std::int64_t dim = net.config.layers[static_cast<size_t>(layer)].head_dim;
+  const RopeTable table = table_of(net, layer);
+  net.device.pool.parallel_for(tokens.count, kTokensPerTask, [&](std::int64_t begin, std::int64_t end) {
+    net.kernels.rope({end - begin, heads, dim, tokens.positions.data() + begin}, table, sign, x + begin * heads * dim);
+  });
+}
+
+void rotate_normed(Transformer& net, const Tokens& tokens, int layer, const RmsNorm& n, NormStatistics statistics,
+                   float* y) {
+  const auto timer = net.profile.time(Kernel::rope);
+  const RopeTable table = table_of(net, layer);
+  const std::int64_t heads = tokens.count > 0 ? n.rows / tokens.count : 0;
+  const auto normalise = [&](std::int64_t first, std::int64_t rows) {
+    const float* const x = n.x + first * n.dim;
+    float* const out = y + first * n.dim;
+    if (!n.weight)
+      std::copy_n(x, rows * n.dim, out);
+    else if (statistics == NormStatistics::compute)
+      net.kernels.rms_norm({rows, n.dim, x, n.weight->gain()}, net.config.norm_eps, out, n.inv + first);
+    else
+      net.kernels.recompute_rms_norm({rows, n.dim, x, n.weight->gain()}, n.inv + first, out);
+  };
+  net.device.pool.parallel_for(tokens.count, kTokensPerTask, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t t = begin; t < end; t += kTokensAtOnce) {
+      const std::int64_t some = std::min(kTokensAtOnce, end - t);
+      normalise(t * heads, some * heads);
+      net.kernels.rope({some, heads, n.dim, tokens.positions.data() + t}, table, 1.0f, y + t * heads * n.dim);
+    }
+  });
 }
 
 }  // namespace mw::engine

@@ -3,9 +3,12 @@
 // that they can see. No [tokens, tokens] matrix exists, and keys outside the window or the run are not read.
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "core/engine/layout/model_shape.h"
+#include "core/engine/transformer/norms.h"
 #include "core/engine/transformer/transformer.h"
 
 namespace mw::engine {
@@ -24,6 +27,20 @@ void attention_block_backward(Transformer& net, const PassContext& pass, int lay
 
 // Recomputes h from the kept output of o_proj, bit for bit.
 void recompute_attention_residual(Transformer& net, const PassContext& pass, int layer, float* h);
+
+// --- Rotary position embeddings (Su et al. 2021), with the scaled and partial variants of Gemma 3 and 4 ---
+
+// Fills a table of cosines, then sines, [positions, head_dim / 2] each.
+void fill_rope_table(const RopeSpec& spec, std::int64_t positions, float* table);
+
+// Rotates the heads x [tokens, heads, head_dim] in place; sign -1 is the backward.
+void rotate(Transformer& net, const Tokens& tokens, int layer, int heads, float sign, float* x);
+
+// y = the rotated norm of heads n.x [tokens, heads, head_dim], token by token while they are in cache. The norm's
+// statistics are computed, or reused for the same bits.
+enum class NormStatistics { compute, reuse };
+void rotate_normed(Transformer& net, const Tokens& tokens, int layer, const RmsNorm& n, NormStatistics statistics,
+                   float* y);
 
 // --- Shared with paged attention ---
 

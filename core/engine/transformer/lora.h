@@ -22,7 +22,7 @@ struct ResolvedLora {
 };
 std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, const options::Lora& options);
 
-struct LoraModule {  // for checkpoints; A [r,in], B [out,r], magnitudes [out] of DoRA, f32
+struct LoraTensors {  // for checkpoints; A [r,in], B [out,r], magnitudes [out] of DoRA, f32
   model::LoraTarget target;
   int rank;
   float alpha;

@@ -69,7 +69,7 @@ SoftmaxGradient row_gradient(const Transformer& net, const LossChunk& chunk, std
 // scale the gradients overwrite the logits, with zeros for the padding.
 void losses_of_part(Transformer& net, const LossChunk& chunk, float* logits, std::span<double> losses) {
   const std::int64_t v = net.config.vocab;
-  const mesh::Range own = net.vocab_rows();
+  const mesh::IndexInterval own = net.vocab_rows();
   const std::int64_t columns = own.end - own.begin, n = chunk.size();
   std::vector<float> maxima(chunk.rows.size(), -std::numeric_limits<float>::infinity());
   std::vector<float> sums(2 * chunk.rows.size());  // of exponentials, and the expected logit
@@ -174,7 +174,7 @@ double streamed_chunk_loss(Transformer& net, const LossChunk& chunk) {
   };
   std::vector<Partial> partial(static_cast<size_t>(n * net.device.pool.threads()));
   std::vector<float> target_logits(chunk.rows.size()), expected(chunk.rows.size()), lse(chunk.rows.size());
-  const mesh::Range own = net.vocab_rows();
+  const mesh::IndexInterval own = net.vocab_rows();
   const auto stripe = [&](std::int64_t column) { return exponentials + column * n; };  // [n, columns of the stripe]
   const auto target = [&](std::int64_t i) { return chunk.target(i) - own.begin; };
   const auto unpadded = [&](std::int64_t column, std::int64_t columns) {  // columns of a tile that are tokens
@@ -300,7 +300,7 @@ LossSum compute_loss(Transformer& net, const Tokens& tokens, const float* x, con
     if (!train) continue;
     const std::int64_t n = chunk.size();
     if (net.hooks) net.hooks->sum_head_gradient({scratch.t, static_cast<size_t>(n * d)});
-    norm_backward(net, {n, d, scratch.h, net.weights.final_norm, scratch.inv}, scratch.t, scratch.t, Store::write);
+    norm_backward(net, {n, d, scratch.h, net.weights.final_norm, scratch.inv}, scratch.t, scratch.t, StoreMode::write);
     for (std::int64_t i = 0; i < n; ++i)
       std::memcpy(scratch.dx + rows[static_cast<size_t>(i)] * d, scratch.t + i * d,
                   static_cast<size_t>(d) * sizeof(float));

@@ -15,4 +15,11 @@ void mlp_block_backward(Transformer& net, const PassContext& pass, int layer, co
 // gated = gelu(gate) * up, from the layer's activations.
 void gate_activation(Transformer& net, const PassContext& pass, int layer, float* gated);
 
+// Mixture of experts (Gemma4TextExperts of HF transformers): tokens are sorted by expert, each expert computes its
+// rows, and the results are added in order of experts. Writes the sum of the experts' outputs to the layer's
+// activations.
+void experts_block(Transformer& net, const PassContext& pass, int layer, const float* h);
+// Adds to scratch.dx the gradient of h. The gradient of the experts' output is in scratch.d_experts.
+void experts_backward(Transformer& net, const PassContext& pass, int layer, const float* h);
+
 }  // namespace mw::engine

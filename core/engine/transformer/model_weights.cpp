@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/transformer/checks.h"
-#include "core/engine/transformer/dora.h"
+#include "core/engine/transformer/projections.h"
 
 namespace mw::engine {
 namespace {
@@ -67,8 +67,8 @@ void ModelWeights::allocate_weights() {
   const std::span<const model::Tensor> tensors = inventory.tensors();
   const WeightsLayout layout =
       lay_out_weights(*this, [&](size_t i) { return !hooks || !hooks->storage() || hooks->storage()->is_direct(i); });
-  norms = Buffer<float>(device.arena, layout.norms);
-  matrices = Buffer<std::byte>(device.arena, layout.matrices, touch_by_readers(layout));
+  norms = DeviceBuffer<float>(device.arena, layout.norms);
+  matrices = DeviceBuffer<std::byte>(device.arena, layout.matrices, touch_by_readers(layout));
   weights.resize(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     Weight& w = weights[i];
@@ -272,11 +272,11 @@ void ModelWeights::set_trainable(model::TrainMethod method) {
   if (full) masters = {};
   const std::vector<ShardShape> tensors = whole_tensors(*this);
   const BufferLayout gradient = lay_out_gradients(*this, tensors);
-  gradients = Buffer<float>(device.arena, gradient.allocation);
+  gradients = DeviceBuffer<float>(device.arena, gradient.allocation);
   if (!full) return list_adapter_parameters(std::span(gradient.fields).subspan(weights.size()));
-  masters = Buffer<float>(device.arena, lay_out_masters(*this, tensors).allocation);
+  masters = DeviceBuffer<float>(device.arena, lay_out_masters(*this, tensors).allocation);
   for (size_t i = 0; i < weights.size(); ++i) {
-    const Field& field = gradient.fields[i];
+    const BufferField& field = gradient.fields[i];
     if (!field) continue;
     Weight& w = weights[i];
     const auto count = static_cast<size_t>(w.elements());
@@ -338,7 +338,7 @@ std::span<const float> ModelWeights::weight_f32(size_t index) {
   if (w.f32) return {w.f32, count};
   if (const Allocation need = widened_weight(w.elements()); !serves(widened.allocation(), need)) {
     widened = {};
-    widened = Buffer<float>(device.arena, need);
+    widened = DeviceBuffer<float>(device.arena, need);
   }
   read_rows(w, 0, {widened.data(), count});
   return {widened.data(), count};
@@ -348,7 +348,7 @@ std::span<const float> ModelWeights::weight_f32(size_t index) {
 
 void ModelWeights::define_adapters(const options::Lora& options) {
   std::vector<Adapter> added;
-  std::vector<LoraModule> described;
+  std::vector<LoraTensors> described;
   for (const ResolvedLora& r : resolve_lora(inventory, options)) {
     const model::LoraTarget& t = r.target;
     const Inputs inputs = inputs_of(hooks, t);
@@ -385,7 +385,7 @@ void ModelWeights::define_adapters(const options::Lora& options) {
 void ModelWeights::add_lora(const options::Lora& options, std::uint64_t seed) {
   define_adapters(options);
   const BufferLayout layout = lay_out_adapters(adapter_tensors(lora_shapes));
-  adapter_values = Buffer<float>(device.arena, layout.allocation);
+  adapter_values = DeviceBuffer<float>(device.arena, layout.allocation);
   auto field = layout.fields.begin(), norm = layout.fields.end() - (has_magnitudes ? std::ssize(adapters) : 0);
   for (size_t i = 0; i < adapters.size(); ++i) {
     Adapter& a = adapters[i];
@@ -414,7 +414,7 @@ void ModelWeights::update_adapter_norms() {
       update_row_norms(device, *layers[static_cast<size_t>(a.layer)].projection[static_cast<size_t>(a.projection)], a);
 }
 
-void ModelWeights::list_adapter_parameters(std::span<const Field> fields) {
+void ModelWeights::list_adapter_parameters(std::span<const BufferField> fields) {
   parameters.clear();
   size_t field = 0;
   for (size_t i = 0; i < adapters.size(); ++i) {

@@ -54,9 +54,9 @@ struct ModelWeights : ModelShape {
   const VectorKernels& kernels = vector_kernels();
 
   std::vector<Weight> weights;  // by inventory index
-  Buffer<std::byte> matrices;
+  DeviceBuffer<std::byte> matrices;
   OverflowTable bf16x12_overflow{device.arena};
-  Buffer<float> norms, masters, gradients, adapter_values, widened;
+  DeviceBuffer<float> norms, masters, gradients, adapter_values, widened;
   std::vector<LayerWeights> layers;
   Weight *embedding = nullptr, *final_norm = nullptr;
   Weight *ple_embedding = nullptr, *ple_model_proj = nullptr, *ple_model_norm = nullptr;
@@ -64,17 +64,17 @@ struct ModelWeights : ModelShape {
   float embed_scale = 1, ple_scale = 1;
 
   std::vector<Adapter> adapters;
-  std::vector<LoraModule> modules;
+  std::vector<LoraTensors> modules;
   float lora_dropout = 0, lora_b_rate = 1;
   bool has_magnitudes = false;  // the adapters are DoRA's
   bool trainable = false;
-  std::vector<Parameter> parameters;
+  std::vector<TrainableTensor> parameters;
 
  private:
   void allocate_weights();
   Touch touch_by_readers(const WeightsLayout& layout);  // valid as long as the layout
   // Lists the adapters as parameters; without `fields`, by adapter_tensors(), they have no gradients.
-  void list_adapter_parameters(std::span<const Field> fields);
+  void list_adapter_parameters(std::span<const BufferField> fields);
   void change_f32_format();
   void update_adapter_norms();
   Weight* find_weight(model::Role role, int layer);  // null: the model has none

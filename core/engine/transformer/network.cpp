@@ -24,13 +24,13 @@ void Network::init_random(std::uint64_t seed) {
 void Network::add_lora(const options::Lora& options, std::uint64_t seed) {
   transformer_->add_lora(options, seed);
 }
-std::span<const LoraModule> Network::lora() const {
+std::span<const LoraTensors> Network::lora() const {
   return transformer_->weights.modules;
 }
 void Network::set_trainable(model::TrainMethod method) {
   transformer_->set_trainable(method);
 }
-std::span<const Parameter> Network::parameters() const {
+std::span<const TrainableTensor> Network::parameters() const {
   return transformer_->weights.parameters;
 }
 

@@ -46,7 +46,7 @@ struct LossSum {
 };
 
 // A trainable tensor as the optimizer and checkpoints see it. value/grad are f32, same length.
-struct Parameter {
+struct TrainableTensor {
   std::string name;  // LoRA: "layers.0.q_proj.lora_a", or .lora_b, .lora_m; full: inventory name
   std::span<float> value, grad;
   bool decays = true;  // weight decay applies (not to norms)
@@ -72,9 +72,9 @@ class Network {
   void init_random(std::uint64_t seed);  // normal std 0.02; norms and scalars the identity
 
   void add_lora(const options::Lora& options, std::uint64_t seed);  // A kaiming_uniform(a=sqrt 5), B zero, as PEFT
-  std::span<const LoraModule> lora() const;
-  void set_trainable(model::TrainMethod method);  // allocates gradients: of the adapters, or of every weight
-  std::span<const Parameter> parameters() const;  // trainable ones, fixed order
+  std::span<const LoraTensors> lora() const;
+  void set_trainable(model::TrainMethod method);        // allocates gradients: of the adapters, or of every weight
+  std::span<const TrainableTensor> parameters() const;  // trainable ones, fixed order
   void zero_gradients();
   void parameters_changed();  // after values were written: refreshes bf16 copies of f32 masters, and norms of DoRA
 

@@ -48,7 +48,7 @@ void recompute_norm_add(Transformer& net, const RmsNorm& n, const float* residua
   });
 }
 
-void norm_backward(Transformer& net, const RmsNorm& n, const float* dy, float* dx, Store how) {
+void norm_backward(Transformer& net, const RmsNorm& n, const float* dy, float* dx, StoreMode how) {
   const auto timer = net.profile.time(Kernel::norms);
   if (n.weight->gradient)
     net.device.pool.parallel_for(n.dim, 16, [&](std::int64_t begin, std::int64_t end) {
@@ -74,7 +74,7 @@ void recompute_head_norm(Transformer& net, const RmsNorm& n, float* y) {
 }
 
 void head_norm_backward(Transformer& net, const RmsNorm& n, float* d) {
-  if (n.weight) norm_backward(net, n, d, d, Store::write);
+  if (n.weight) norm_backward(net, n, d, d, StoreMode::write);
 }
 
 }  // namespace mw::engine

@@ -24,9 +24,9 @@ void norm_add(Transformer& net, const RmsNorm& n, const float* residual, float* 
 // Recompute y from x and the kept statistics, bit for bit.
 void recompute_norm(Transformer& net, const RmsNorm& n, float* y);
 void recompute_norm_add(Transformer& net, const RmsNorm& n, const float* residual, float* y);
-// dx = the gradient of x, or dx += it; also adds the gradient of the weight if it is trained. With Store::write dx may
-// be dy.
-void norm_backward(Transformer& net, const RmsNorm& n, const float* dy, float* dx, Store how);
+// dx = the gradient of x, or dx += it; also adds the gradient of the weight if it is trained. With StoreMode::write dx
+// may be dy.
+void norm_backward(Transformer& net, const RmsNorm& n, const float* dy, float* dx, StoreMode how);
 
 // Norms of attention heads, rows of head_dim. Without a weight (Gemma 2) they copy, and the gradient passes unchanged.
 void head_norm(Transformer& net, const RmsNorm& n, float* y);

@@ -17,9 +17,9 @@ constexpr std::int64_t kGrain = 4096;
 
 }  // namespace
 
-AdamW::AdamW(Device& device, std::span<const Parameter> parameters, AdamWOptions options)
+AdamW::AdamW(Device& device, std::span<const TrainableTensor> parameters, options::AdamWOptions options)
     : device_(device), parameters_(parameters.begin(), parameters.end()), starts_{0}, options_(options) {
-  for (const Parameter& p : parameters_) {
+  for (const TrainableTensor& p : parameters_) {
     starts_.push_back(starts_.back() + static_cast<std::int64_t>(p.value.size()));
     const Group group{p.rate, p.decays};
     const auto same = std::find(groups_.begin(), groups_.end(), group);
@@ -27,8 +27,8 @@ AdamW::AdamW(Device& device, std::span<const Parameter> parameters, AdamWOptions
     if (same == groups_.end()) groups_.push_back(group);
   }
   const auto [first, second] = moment_allocations(starts_.back());
-  m_ = Buffer<float>(device.arena, first);
-  v_ = Buffer<float>(device.arena, second);
+  m_ = DeviceBuffer<float>(device.arena, first);
+  v_ = DeviceBuffer<float>(device.arena, second);
 }
 
 // fn(parameter, its first element, count) for what elements [begin, end) of all parameters are made of.
@@ -45,9 +45,10 @@ double AdamW::gradient_norm() const {
   device_.pool.parallel_for(starts_.back(), kSumBlock, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t begin = first; begin < last; begin += kSumBlock) {
       double& sum = squares[static_cast<size_t>(begin / kSumBlock)] = 0;
-      each_part(begin, std::min(last, begin + kSumBlock), [&](const Parameter& p, std::int64_t at, std::int64_t count) {
-        sum += vector_kernels().dot(count, p.grad.data() + at, p.grad.data() + at);
-      });
+      each_part(begin, std::min(last, begin + kSumBlock),
+                [&](const TrainableTensor& p, std::int64_t at, std::int64_t count) {
+                  sum += vector_kernels().dot(count, p.grad.data() + at, p.grad.data() + at);
+                });
     }
   });
   return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
@@ -75,7 +76,7 @@ void AdamW::step(std::int64_t t, float learning_rate, float clip, double norm) {
   }
   device_.pool.parallel_for(starts_.back(), kGrain, [&](std::int64_t begin, std::int64_t end) {
     float *m = m_.data() + begin, *v = v_.data() + begin;
-    each_part(begin, end, [&](const Parameter& p, std::int64_t at, std::int64_t count) {
+    each_part(begin, end, [&](const TrainableTensor& p, std::int64_t at, std::int64_t count) {
       const auto index = static_cast<size_t>(&p - parameters_.data());
       vector_kernels().adamw(count, of_group[group_of_[index]], p.grad.data() + at, p.value.data() + at, m, v);
       m += count, v += count;

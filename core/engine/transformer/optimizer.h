@@ -11,11 +11,9 @@
 
 namespace mw::engine {
 
-using options::AdamWOptions;
-
 class AdamW {
  public:
-  AdamW(Device& device, std::span<const Parameter> parameters, AdamWOptions options);
+  AdamW(Device& device, std::span<const TrainableTensor> parameters, options::AdamWOptions options);
   // Global L2 norm over all gradients, f64 accumulation in a fixed order: the same for any thread count.
   double gradient_norm() const;
   // t counts from 1. clip <= 0: no clipping. Uses `norm` from gradient_norm().
@@ -28,7 +26,7 @@ class AdamW {
   void each_part(std::int64_t begin, std::int64_t end, F fn) const;
 
   Device& device_;
-  std::vector<Parameter> parameters_;
+  std::vector<TrainableTensor> parameters_;
   struct Group {  // parameters with the same rate and decay
     float rate = 1;
     bool decays = true;
@@ -37,8 +35,8 @@ class AdamW {
   std::vector<Group> groups_;
   std::vector<size_t> group_of_;      // by parameter
   std::vector<std::int64_t> starts_;  // the first element of each parameter, and the number of all elements
-  AdamWOptions options_;
-  Buffer<float> m_, v_;
+  options::AdamWOptions options_;
+  DeviceBuffer<float> m_, v_;
 };
 
 }  // namespace mw::engine

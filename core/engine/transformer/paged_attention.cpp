@@ -49,7 +49,7 @@ void attend_token(const Transformer& net, const AttentionShape& shape, const Pag
   for (std::int64_t i = 0; i < heads; ++i) net.kernels.softmax(n, 0, n, p + i * n);
   head.for_each_contiguous(keys, [&](int first, int count) {
     net.kernels.weighted_sums({heads, dim, count}, {p + (first - keys.begin), n}, head.v + head.offset_of(first),
-                              rows.o, first > keys.begin ? Store::accumulate : Store::write);
+                              rows.o, first > keys.begin ? StoreMode::accumulate : StoreMode::write);
   });
 }
 

@@ -18,11 +18,11 @@ struct PagedCache {
   };
   int block_size = 0;
   std::vector<Layer> layers;
-  std::vector<Buffer<float>> groups;
+  std::vector<DeviceBuffer<float>> groups;
   // key_tiles() of every thread: a tile of keys or values [kTileKeys, head_dim], and the queries and outputs of a block
   // of queries. Needed for chunks of several tokens that continue a row.
   static constexpr std::int64_t kTileKeys = sizes::kTileKeys;
-  Buffer<float> tiles;
+  DeviceBuffer<float> tiles;
   std::int64_t tile_floats = 0;  // of a thread
 };
 
@@ -34,7 +34,7 @@ struct PagedRow {                                // the row of the cache that a 
 struct AdapterSet {
   std::vector<Adapter> adapters;
   std::vector<std::array<int, kProjections>> index;  // by layer; -1: none
-  Buffer<float> values;
+  DeviceBuffer<float> values;
   const Adapter* at(int layer, Projection p) const {
     const int i = index[static_cast<size_t>(layer)][static_cast<size_t>(p)];
     return i < 0 ? nullptr : &adapters[static_cast<size_t>(i)];

@@ -2,8 +2,10 @@
 #include "core/engine/transformer/projections.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
 
-#include "core/engine/transformer/dora.h"
 #include "core/engine/transformer/mlp.h"
 #include "core/engine/transformer/norms.h"
 #include "core/engine/transformer/paged_attention.h"
@@ -17,7 +19,7 @@ double flops(std::int64_t n, std::int64_t in, std::int64_t out) {
 
 // The mask is a function of (seed, step, micro-batch, layer, module, element of the whole unpacked batch): it is the
 // same when rematerialised and on every mesh.
-void dropout(Transformer& net, const PassContext& pass, const Adapter& a, const float* x, float* out, Store how) {
+void dropout(Transformer& net, const PassContext& pass, const Adapter& a, const float* x, float* out, StoreMode how) {
   const Tokens& tokens = *pass.tokens;
   const std::uint64_t key = Rng{pass.dropout_seed, pass.step, pass.micro_batch, static_cast<std::uint64_t>(a.layer),
                                 static_cast<std::uint64_t>(a.projection)}
@@ -73,7 +75,7 @@ void apply_projection(Transformer& net, const PassContext& pass, LayerProjection
     const auto timer = net.profile.time(Kernel::lora, flops(n, a->in, a->rank));
     const float* in = x;
     if (pass.dropout > 0) {
-      dropout(net, pass, *a, x, net.buffers.step.scratch.drop, Store::write);
+      dropout(net, pass, *a, x, net.buffers.step.scratch.drop, StoreMode::write);
       in = net.buffers.step.scratch.drop;
     }
     net.gemm.nt({n, a->rank, a->in}, in, {.f32 = a->a}, out.z);
@@ -166,6 +168,26 @@ const float* normed_input(Transformer& net, std::int64_t n, const ProjectionInpu
   return net.buffers.step.scratch.norm;
 }
 
+constexpr float kLeast = std::numeric_limits<float>::min();  // a row of zeros stays one
+
+float norm_of(double squares) {
+  return std::max(static_cast<float>(std::sqrt(squares)), kLeast);
+}
+
+// each(row, sum of the squares of W + scaling B A in it)
+template <class Each>
+void for_each_row(Device& device, const Weight& w, const Adapter& a, const Each& each) {
+  const VectorKernels& kernels = vector_kernels();
+  device.pool.parallel_for(a.out, 16, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<float> row(static_cast<size_t>(a.in));
+    for (std::int64_t j = begin; j < end; ++j) {
+      read_rows(w, j, row);
+      for (int k = 0; k < a.rank; ++k) kernels.add(a.in, a.a + k * a.in, a.scaling * a.b[j * a.rank + k], row.data());
+      each(j, kernels.dot(a.in, row.data(), row.data()));
+    }
+  });
+}
+
 }  // namespace
 
 void project(Transformer& net, const PassContext& pass, int layer, std::span<const Projection> projections,
@@ -218,7 +240,7 @@ void project(Transformer& net, const PassContext& pass, int layer, std::span<con
 }
 
 void projection_backward_input(Transformer& net, const PassContext& pass, LayerProjection which, const float* dy,
-                               float* dx, Store how) {
+                               float* dx, StoreMode how) {
   const std::int64_t n = pass.tokens->count;
   const Weight& w = weight_of(net, which);
   const Adapter* a = adapter_of(net, which);
@@ -246,12 +268,12 @@ void projection_backward_input(Transformer& net, const PassContext& pass, LayerP
   const LowRank low = a && pass.dropout == 0 ? LowRank{dz, a->a, a->rank, 1.0f} : LowRank{};
   {
     const auto timer = net.profile.time(Kernel::projections_back, flops(n, w.cols, w.rows + low.rank));
-    net.gemm.nn({n, w.cols, w.rows}, dy, w.at, dx, {.beta = how == Store::write ? 0.0f : 1.0f}, low);
+    net.gemm.nn({n, w.cols, w.rows}, dy, w.at, dx, {.beta = how == StoreMode::write ? 0.0f : 1.0f}, low);
   }
   if (!a || pass.dropout == 0) return;
   const auto timer = net.profile.time(Kernel::lora, flops(n, a->in, a->rank));
   net.gemm.nn({n, a->in, a->rank}, dz, {.f32 = a->a}, net.buffers.step.scratch.drop);
-  dropout(net, pass, *a, net.buffers.step.scratch.drop, dx, Store::accumulate);
+  dropout(net, pass, *a, net.buffers.step.scratch.drop, dx, StoreMode::accumulate);
 }
 
 ProjectionInput recompute_input(Transformer& net, const PassContext& pass, const ProjectionInput& in) {
@@ -283,7 +305,7 @@ void projection_backward_weights(Transformer& net, const PassContext& pass, Laye
   const float* const dz = adapter_dz(net, n, *a, dy);
   ProjectionInput from = in;
   if (pass.dropout > 0) {
-    dropout(net, pass, *a, in.x, net.buffers.step.scratch.drop, Store::write);
+    dropout(net, pass, *a, in.x, net.buffers.step.scratch.drop, StoreMode::write);
     from = {net.buffers.step.scratch.drop};
   }
   net.gemm.packed().add_lora_gradient({.m = n,
@@ -296,6 +318,53 @@ void projection_backward_weights(Transformer& net, const PassContext& pass, Laye
                                        .g = a->db});
   net.gemm.packed().add_lora_gradient(
       {.m = n, .rank = a->rank, .columns = a->in, .l = dz, .x = activations(from, a->in), .g = a->da});
+}
+
+void update_row_norms(Device& device, const Weight& w, const Adapter& a) {
+  for_each_row(device, w, a, [&](std::int64_t row, double squares) { a.norm[row] = norm_of(squares); });
+}
+
+void write_row_squares(Device& device, const Weight& w, const Adapter& a) {
+  for_each_row(device, w, a, [&](std::int64_t row, double squares) { a.norm[row] = static_cast<float>(squares); });
+}
+
+void take_square_roots(const Adapter& a) {
+  for (std::int64_t row = 0; row < a.out; ++row) a.norm[row] = norm_of(a.norm[row]);
+}
+
+float initial_magnitude(std::span<const float> row) {
+  return norm_of(vector_kernels().dot(static_cast<std::int64_t>(row.size()), row.data(), row.data()));
+}
+
+void scale_outputs(const Adapter& a, const OutputRows& rows, ColumnRange columns) {
+  for (std::int64_t i = 0; i < rows.rows; ++i) {
+    const float* const x = rows.x + i * a.out;
+    float* const y = rows.y + i * a.out;
+    for (std::int64_t j = columns.begin; j < columns.end; ++j) y[j] = x[j] * (a.m[j] / a.norm[j]);
+  }
+}
+
+void scale_outputs(Device& device, const Adapter& a, const OutputRows& rows) {
+  device.pool.parallel_for(rows.rows, 8, [&](std::int64_t begin, std::int64_t end) {
+    scale_outputs(a, {end - begin, rows.x + begin * a.out, rows.y + begin * a.out}, {0, a.out});
+  });
+}
+
+void add_magnitude_gradient(Device& device, const Adapter& a, std::int64_t rows, const float* dy, const float* y) {
+  constexpr std::int64_t kStripe = 64;  // columns whose sums a thread keeps at once
+  device.pool.parallel_for(a.out, kStripe, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t first = begin; first < end; first += kStripe) {
+      const std::int64_t count = std::min(kStripe, end - first);
+      double sums[kStripe] = {};
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < count; ++j) {
+          const std::int64_t at = i * a.out + first + j;
+          sums[j] += static_cast<double>(dy[at]) * static_cast<double>(y[at]);
+        }
+      for (std::int64_t j = 0; j < count; ++j)
+        a.dm[first + j] += static_cast<float>(sums[j] / static_cast<double>(a.norm[first + j]));
+    }
+  });
 }
 
 }  // namespace mw::engine

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/transformer/step_buffers.h"
 
-#include "core/engine/transformer/rope.h"
+#include "core/engine/transformer/attention.h"
 
 namespace mw::engine {
 namespace {
 
 // Frees the old buffer first.
 template <class T>
-void replace(Buffer<T>& buffer, Arena& arena, const Allocation& by) {
+void replace(DeviceBuffer<T>& buffer, Arena& arena, const Allocation& by) {
   buffer = {};
-  buffer = Buffer<T>(arena, by);
+  buffer = DeviceBuffer<T>(arena, by);
 }
 
 }  // namespace
 
-void StepBuffers::prepare(const StepShape& need) {
+void StepBuffers::prepare(const ActivationShape& need) {
   if (step.shape.tokens > 0 && step.shape.holds(need)) return;
   step = {};
   const StepLayout layout = lay_out_step(weights, need);

@@ -10,15 +10,15 @@
 
 namespace mw::engine {
 
-using Routing = RoutingAt<PointerTo>;
+using ExpertRouting = RoutingAt<PointerTo>;
 using LayerActivations = LayerActivationsAt<PointerTo>;
 struct Scratch : ScratchAt<PointerTo> {
   const Adapter* dz_of = nullptr;  // the adapter whose gradient dz holds, null: none
 };
 
 struct StepActivations {
-  StepShape shape;
-  std::vector<Buffer<std::byte>> buffers;
+  ActivationShape shape;
+  std::vector<DeviceBuffer<std::byte>> buffers;
   std::vector<LayerActivations> layers;
   float *ple = nullptr, *ple_inv = nullptr;
   Scratch scratch;
@@ -27,7 +27,7 @@ struct StepActivations {
 struct StepBuffers {
   StepBuffers(Device& step_device, const ModelWeights& model_weights) : device(step_device), weights(model_weights) {}
 
-  void prepare(const StepShape& need);
+  void prepare(const ActivationShape& need);
   void prepare_rope(int last_position);
   void prepare_scores(std::int64_t keys);
   // [rows, vocab]. The f16 ones come with logit_maxima, [stripes of the vocabulary, rows].
@@ -38,10 +38,10 @@ struct StepBuffers {
   Device& device;
   const ModelWeights& weights;
   StepActivations step;
-  std::vector<Buffer<float>> rope_tables;  // by ModelShape::rope_specs
+  std::vector<DeviceBuffer<float>> rope_tables;  // by ModelShape::rope_specs
   std::int64_t rope_positions = 0;
-  Buffer<float> attention_workspace, logit_chunk, logit_maxima;
-  Buffer<std::uint16_t> f16_logits;
+  DeviceBuffer<float> attention_workspace, logit_chunk, logit_maxima;
+  DeviceBuffer<std::uint16_t> f16_logits;
   std::int64_t attention_block_keys = 0;
 };
 

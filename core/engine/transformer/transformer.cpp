@@ -10,7 +10,6 @@
 #include "core/engine/transformer/loss.h"
 #include "core/engine/transformer/mlp.h"
 #include "core/engine/transformer/paged_attention.h"
-#include "core/engine/transformer/per_layer_inputs.h"
 
 namespace mw::engine {
 

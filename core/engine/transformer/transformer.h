@@ -38,8 +38,10 @@ struct Transformer {
 
   int vocab() const { return hooks ? hooks->whole_config().vocab : config.vocab; }  // of the whole model
   // Rows of the embedding tables that the device holds.
-  mesh::Range vocab_rows() const { return hooks ? hooks->local().vocab : mesh::Range{0, config.vocab}; }
-  mesh::Range ple_vocab_rows() const { return hooks ? hooks->local().ple_vocab : mesh::Range{0, config.vocab}; }
+  mesh::IndexInterval vocab_rows() const { return hooks ? hooks->local().vocab : mesh::IndexInterval{0, config.vocab}; }
+  mesh::IndexInterval ple_vocab_rows() const {
+    return hooks ? hooks->local().ple_vocab : mesh::IndexInterval{0, config.vocab};
+  }
   bool splits_vocab() const { return hooks && hooks->splits_vocab(); }
   LayerActivations& activations(int layer) { return buffers.step.layers[static_cast<size_t>(layer)]; }
 

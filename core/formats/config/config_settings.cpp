@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/base/input_file.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/formats/config/config_text.h"
 

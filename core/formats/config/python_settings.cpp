@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/formats/config/config_settings.h"
 #include "core/formats/config/config_text.h"
 #include "core/formats/config/python_literals.h"

@@ -2,20 +2,54 @@
 #include "core/formats/huggingface/hf_weights.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/input_file.h"
 #include "core/base/json.h"
-#include "core/formats/huggingface/hf_names.h"
-#include "core/formats/safetensors/file_error.h"
-#include "core/formats/safetensors/floats.h"
+#include "core/formats/safetensors/safetensors.h"
 #include "core/model/catalogue.h"
 #include "core/model/hf_config.h"
 
 namespace mw::formats {
+namespace {
+
+// Longest first. The prefixes of Gemma 4 and newer multimodal Gemma 3 files, Gemma 3 4B and larger on the hub, the same
+// without a head, and text-only files.
+constexpr std::array<std::string_view, 4> kPrefixes{"model.language_model.", "language_model.model.", "language_model.",
+                                                    "model."};
+constexpr std::array<std::string_view, 6> kTowers{"vision_tower.", "audio_tower.", "multi_modal_projector.",
+                                                  "embed_vision.", "embed_audio.", "vision_embedder."};
+
+}  // namespace
+
+std::string_view without_prefix(std::string_view name) {
+  for (const std::string_view prefix : kPrefixes)
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  return name;
+}
+
+bool is_tower(std::string_view name) {
+  if (name.starts_with("model.")) name.remove_prefix(6);
+  return std::any_of(kTowers.begin(), kTowers.end(), [&](std::string_view t) { return name.starts_with(t); });
+}
+
+std::string_view suffix_of(const model::Tensor& tensor) {
+  return without_prefix(tensor.hf_name);
+}
+
+std::string_view suffix_of(const model::LoraTarget& target) {
+  return without_prefix(target.module);
+}
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  std::string text = "[";
+  for (const std::int64_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
 namespace fs = std::filesystem;
 namespace {
 
@@ -92,8 +126,8 @@ std::set<std::string> ignored_names(const model::TensorInventory& inventory) {
   return out;
 }
 
-bool is_float(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16;
+bool is_float(TensorDType dtype) {
+  return dtype == TensorDType::f32 || dtype == TensorDType::bf16 || dtype == TensorDType::f16;
 }
 
 // Classes of tensors that are not in the inventory.
@@ -169,7 +203,7 @@ void HfWeights::read_f32(size_t index, std::int64_t first, std::span<float> out)
 
 void HfWeights::read_bf16(size_t index, std::int64_t first, std::span<std::uint16_t> out) const {
   const Source& s = sources_.at(index);
-  if (s.info.dtype == DType::bf16) {
+  if (s.info.dtype == TensorDType::bf16) {
     files_[s.file]->read(s.info, first, static_cast<std::int64_t>(out.size()), std::as_writable_bytes(out));
     return;
   }
@@ -211,7 +245,7 @@ FolderContent compare_folder(const fs::path& folder, const model::TensorInventor
   for (const auto& file : files) {
     for (const TensorInfo& info : file->tensors()) {
       const std::string_view name = without_prefix(info.name);
-      content.any_f16 |= info.dtype == DType::f16;
+      content.any_f16 |= info.dtype == TensorDType::f16;
       borrowed.erase(std::string(name));
       if (is_tower(info.name) || missing.erase(name) == 0) {
         if (extra_kind(info, ignored, embed) == Extra::unexpected) content.unexpected.push_back(info.name);
@@ -230,7 +264,7 @@ FolderContent compare_folder(const fs::path& folder, const model::TensorInventor
 
 namespace {
 
-std::vector<TensorSpec> specs_of(const model::TensorInventory& inventory, DType dtype) {
+std::vector<TensorSpec> specs_of(const model::TensorInventory& inventory, TensorDType dtype) {
   std::vector<TensorSpec> specs;
   for (const model::Tensor& tensor : inventory.tensors())
     specs.push_back({"model." + std::string(suffix_of(tensor)), dtype, tensor.hf_shape});
@@ -239,14 +273,14 @@ std::vector<TensorSpec> specs_of(const model::TensorInventory& inventory, DType 
 
 }  // namespace
 
-std::uint64_t hf_weights_size(const model::TensorInventory& inventory, DType dtype) {
+std::uint64_t hf_weights_size(const model::TensorInventory& inventory, TensorDType dtype) {
   return layout_of(specs_of(inventory, dtype), {{"format", "pt"}}, {}).bytes;
 }
 
 void write_hf_weights(const fs::path& folder, const model::Config& config, const model::TensorInventory& inventory,
-                      const ReadTensor& read, DType dtype) {
+                      const ReadTensor& read, TensorDType dtype) {
   const fs::path file = folder / "model.safetensors";
-  if (dtype != DType::f32 && dtype != DType::bf16)
+  if (dtype != TensorDType::f32 && dtype != TensorDType::bf16)
     throw Error({.id = "CHECKPOINT",
                  .message = "the data type of the weights is not supported",
                  .file = file.string(),
@@ -254,12 +288,12 @@ void write_hf_weights(const fs::path& folder, const model::Config& config, const
                 Error::Kind::failed);
   const std::vector<TensorSpec> specs = specs_of(inventory, dtype);
   Json json = model::to_hf_config(config);
-  json["dtype"] = dtype == DType::f32 ? "float32" : "bfloat16";
+  json["dtype"] = dtype == TensorDType::f32 ? "float32" : "bfloat16";
   std::vector<float> values;
   const auto produce = [&](size_t i, const ByteSink& sink) {
     values.resize(static_cast<size_t>(inventory.tensors()[i].elements()));
     read(i, values);
-    if (dtype == DType::f32)
+    if (dtype == TensorDType::f32)
       sink(std::as_bytes(std::span(values)));
     else
       write_as_bf16(values, sink);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/formats/safetensors/safetensors.h"
@@ -15,7 +16,22 @@
 
 namespace mw::formats {
 
-// The weights of a folder, matched to an inventory by name under any known prefix (hf_names.h). The constructor throws
+// Tensor names of HF files under every prefix that transformers writes, brought to one internal form. Any thread.
+
+// "model.language_model.layers.0.mlp.up_proj.weight" -> "layers.0.mlp.up_proj.weight"; a name without a known prefix is
+// returned unchanged.
+std::string_view without_prefix(std::string_view name);
+
+// Whether the tensor belongs to a vision or audio tower or its projector.
+bool is_tower(std::string_view name);
+
+// The tensor's name without the prefix of the config.
+std::string_view suffix_of(const model::Tensor& tensor);
+std::string_view suffix_of(const model::LoraTarget& target);  // "layers.3.self_attn.q_proj"
+
+std::string shape_text(const std::vector<std::int64_t>& shape);  // "[2, 3]"
+
+// The weights of a folder, matched to an inventory by name under any known prefix. The constructor throws
 // CHECKPOINT if a tensor is missing, has another shape, or is unexpected; it skips vision and audio towers.
 // Thread-safe.
 class HfWeights {
@@ -61,8 +77,8 @@ model::Config model_config(const options::Model& model);
 // one inventory tensor at a time.
 using ReadTensor = std::function<void(size_t inventory_index, std::span<float> out)>;
 void write_hf_weights(const std::filesystem::path& folder, const model::Config& config,
-                      const model::TensorInventory& inventory, const ReadTensor& read, DType dtype);
+                      const model::TensorInventory& inventory, const ReadTensor& read, TensorDType dtype);
 // The bytes of its model.safetensors.
-std::uint64_t hf_weights_size(const model::TensorInventory& inventory, DType dtype);
+std::uint64_t hf_weights_size(const model::TensorInventory& inventory, TensorDType dtype);
 
 }  // namespace mw::formats

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // trainer_log.jsonl of LLaMA-Factory: one object per log step, with the time since the start ("0:01:23"). Older
 // versions write learning_rate and a throughput as text, newer ones lr and a number.
-#include <cmath>
 
 #include "core/base/error.h"
-#include "core/base/input_file.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/formats/logs/log_readers.h"
 

@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <system_error>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/input_file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/formats/logs/log_readers.h"

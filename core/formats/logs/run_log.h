@@ -6,7 +6,6 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text of torchtune's DiskLogger (log_TIME.txt): "Step 5 | loss:0.35 lr:1e-06 peak_memory_active:85.5". Memory is in
 // GiB.
-#include <cmath>
 
-#include "core/base/input_file.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/formats/logs/log_readers.h"
 

@@ -4,7 +4,7 @@
 // Unsloth, and the table that notebooks show.
 #include <cmath>
 
-#include "core/base/input_file.h"
+#include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/formats/logs/log_readers.h"
 

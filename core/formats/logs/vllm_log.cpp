@@ -2,7 +2,6 @@
 #include "core/formats/logs/vllm_log.h"
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -26,9 +25,8 @@ std::optional<double> number_after(std::string_view text, std::string_view label
     else if (c == ',' && (i + 1 >= text.size() || text[i + 1] < '0' || text[i + 1] > '9'))
       break;
   }
-  double value = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return read.ec == std::errc{} && std::isfinite(value) ? std::optional(value) : std::nullopt;
+  const auto value = parse_number<double>(digits);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::optional<Bytes> gib_after(std::string_view text, std::string_view label) {

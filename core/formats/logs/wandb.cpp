@@ -16,7 +16,7 @@
 #include "core/base/json.h"
 #include "core/base/protobuf.h"
 #include "core/formats/logs/log_readers.h"
-#include "core/formats/safetensors/pread_file.h"
+#include "core/formats/safetensors/safetensors.h"
 
 namespace mw::formats {
 namespace {

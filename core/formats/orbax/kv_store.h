@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Key-value stores that hold the arrays of a checkpoint: plain files here, OCDBT databases in ocdbt.h. Thread-safe.
+// Key-value stores that hold the arrays of a checkpoint: plain files and OCDBT databases. Thread-safe.
 #pragma once
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,5 +29,11 @@ class KvStore {
 
 // The files below `folder`; the keys are their relative paths.
 std::unique_ptr<KvStore> open_files(const std::filesystem::path& folder);
+
+// OCDBT databases of tensorstore (kvstore/ocdbt/index.rst), the usual storage of Orbax checkpoints.
+
+// Opens the newest version of the database whose manifest.ocdbt is in `folder`. Throws ORBAX for an unfinished save
+// (process folders without a manifest), wrong checksums, missing data files, and references outside the folder.
+std::unique_ptr<KvStore> open_ocdbt(const std::filesystem::path& folder);
 
 }  // namespace mw::formats

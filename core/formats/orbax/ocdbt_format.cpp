@@ -65,13 +65,13 @@ std::uint64_t sum_of(const std::vector<std::uint64_t>& values) {
   return sum;
 }
 
-std::vector<DataFile> parse_files(Cursor& c) {
+std::vector<OcdbtDataFile> parse_files(Cursor& c) {
   const size_t n = c.count(2, kMostEntries);
   if (n == 0) return {};
   const auto prefixes = c.varints(n - 1, kMostPath), suffixes = c.varints(n, kMostPath),
              bases = c.varints(n, kMostPath);
   const std::string_view rest = c.text(static_cast<size_t>(sum_of(suffixes)));
-  std::vector<DataFile> files;
+  std::vector<OcdbtDataFile> files;
   const std::vector<std::string> paths = shared_texts(c, prefixes, suffixes, rest);
   for (size_t i = 0; i < n; ++i) {
     if (bases[i] > paths[i].size())
@@ -83,13 +83,13 @@ std::vector<DataFile> parse_files(Cursor& c) {
   return files;
 }
 
-const DataFile& file_at(const Cursor& c, const std::vector<DataFile>& files, std::uint64_t id) {
+const OcdbtDataFile& file_at(const Cursor& c, const std::vector<OcdbtDataFile>& files, std::uint64_t id) {
   if (id >= files.size())
     c.fail("the index of a data file is out of range", std::to_string(id), "below " + std::to_string(files.size()));
   return files[static_cast<size_t>(id)];
 }
 
-void parse_versions(Cursor& c, const std::vector<DataFile>& files, int arity_log2, Manifest& m) {
+void parse_versions(Cursor& c, const std::vector<OcdbtDataFile>& files, int arity_log2, Manifest& m) {
   const size_t n = c.count(14, std::uint64_t{1} << arity_log2);
   if (n == 0) c.fail("the list of versions is empty", "0", "at least one");
   c.varints(n);  // generations
@@ -111,7 +111,7 @@ void skip_older_versions(Cursor& c) {
   c.take(n);
 }
 
-void parse_leaves(Cursor& c, const std::vector<DataFile>& files, std::vector<std::string> keys, Node& node) {
+void parse_leaves(Cursor& c, const std::vector<OcdbtDataFile>& files, std::vector<std::string> keys, Node& node) {
   const size_t n = keys.size();
   const auto lengths = c.varints(n);
   const auto kinds = c.take(n);
@@ -135,7 +135,7 @@ void parse_leaves(Cursor& c, const std::vector<DataFile>& files, std::vector<std
   }
 }
 
-void parse_children(Cursor& c, const std::vector<DataFile>& files, std::vector<std::string> keys,
+void parse_children(Cursor& c, const std::vector<OcdbtDataFile>& files, std::vector<std::string> keys,
                     const std::vector<std::uint64_t>& common, Node& node) {
   const size_t n = keys.size();
   const auto ids = c.varints(n), offsets = c.varints(n), lengths = c.varints(n);
@@ -170,7 +170,7 @@ Manifest parse_manifest(std::span<const std::byte> blob, const std::string& file
   if (compression > 1) c.fail("unknown compression", std::to_string(compression), "0 or 1");
   if (compression == 1) c.u32();  // compression level
   if (m.kind == Manifest::Kind::single) {
-    const std::vector<DataFile> files = parse_files(c);
+    const std::vector<OcdbtDataFile> files = parse_files(c);
     parse_versions(c, files, arity, m);
     skip_older_versions(c);
   }
@@ -183,7 +183,7 @@ Node parse_node(std::span<const std::byte> blob, const std::string& file, const 
   Cursor c(body.bytes(), file, what);
   Node node;
   node.height = c.u8();
-  const std::vector<DataFile> files = parse_files(c);
+  const std::vector<OcdbtDataFile> files = parse_files(c);
   const size_t n = c.count(3, kMostEntries);
   if (n == 0) c.fail("the node has no entry", "0", "at least one");
   const auto prefixes = c.varints(n - 1, kMostPath), suffixes = c.varints(n, kMostPath);

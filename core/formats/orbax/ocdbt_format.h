@@ -11,12 +11,12 @@
 
 namespace mw::formats::ocdbt {
 
-struct DataFile {
+struct OcdbtDataFile {
   std::string base, relative;  // path parts; references within a node are relative to its base
 };
 
 struct Reference {  // to a node
-  DataFile file;
+  OcdbtDataFile file;
   std::uint64_t offset = 0, length = 0;
 };
 
@@ -31,7 +31,7 @@ struct LeafEntry {
   std::string key;  // relative to the node's prefix
   bool inlined = false;
   std::uint64_t length = 0, offset = 0;
-  DataFile file{};
+  OcdbtDataFile file{};
   Blob bytes{};  // the value, if inlined
 };
 struct InteriorEntry {

@@ -8,7 +8,7 @@
 
 #include "core/base/files.h"
 #include "core/base/json.h"
-#include "core/formats/orbax/ocdbt.h"
+#include "core/formats/orbax/kv_store.h"
 
 namespace mw::formats {
 namespace fs = std::filesystem;

@@ -11,7 +11,7 @@
 namespace mw::formats {
 
 struct TunixAdapter {
-  Adapter adapter;
+  PeftAdapter adapter;
   std::filesystem::path item;  // source folder
   long step = -1;
   std::vector<std::string> notes{};  // for the user, e.g. layers without an adapter of K, one A shared by K and V

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/base/json.h"
-#include "core/formats/safetensors/floats.h"
+#include "core/formats/safetensors/safetensors.h"
 
 namespace mw::formats {
 namespace {
@@ -22,13 +22,13 @@ constexpr std::uint64_t kMostRatio = 1 << 16;
 
 struct ZarrType {
   const char *v2, *v3;
-  DType dtype;
+  TensorDType dtype;
 };
-constexpr ZarrType kTypes[] = {{"<f4", "float32", DType::f32}, {"bfloat16", "bfloat16", DType::bf16},
-                               {"<f2", "float16", DType::f16}, {"<f8", "float64", DType::f64},
-                               {"<i8", "int64", DType::i64},   {"<i4", "int32", DType::i32},
-                               {"<i2", "int16", DType::i16},   {"|i1", "int8", DType::i8},
-                               {"|u1", "uint8", DType::u8},    {"|b1", "bool", DType::boolean}};
+constexpr ZarrType kTypes[] = {{"<f4", "float32", TensorDType::f32}, {"bfloat16", "bfloat16", TensorDType::bf16},
+                               {"<f2", "float16", TensorDType::f16}, {"<f8", "float64", TensorDType::f64},
+                               {"<i8", "int64", TensorDType::i64},   {"<i4", "int32", TensorDType::i32},
+                               {"<i2", "int16", TensorDType::i16},   {"|i1", "int8", TensorDType::i8},
+                               {"|u1", "uint8", TensorDType::u8},    {"|b1", "bool", TensorDType::boolean}};
 
 const Json& at(const KvStore& store, const std::string& place, const Json& object, const char* key) {
   if (!object.is_object() || !object.contains(key)) fail(store, place, "a required key is missing", "", key);
@@ -69,10 +69,10 @@ std::int64_t product(const KvStore& store, const std::string& place, const std::
 
 void set_type(const KvStore& store, const std::string& place, const std::string& name, ZarrArray& array) {
   array.dtype_name = name;
-  array.dtype = DType::other;
+  array.dtype = TensorDType::other;
   for (const ZarrType& t : kTypes)
     if (name == (array.version == 2 ? t.v2 : t.v3)) array.dtype = t.dtype;
-  if (array.dtype == DType::other)
+  if (array.dtype == TensorDType::other)
     fail(store, place, "the data type is not supported", name, "float32, bfloat16, float16, float64 or integers");
 }
 
@@ -302,10 +302,10 @@ std::vector<float> read_floats(const KvStore& store, const ZarrArray& array) {
   const Blob bytes = read_values(store, array);
   std::vector<float> out(static_cast<size_t>(array.elements()));
   switch (array.dtype) {
-    case DType::f32:
-    case DType::bf16:
-    case DType::f16:
-    case DType::f64:
+    case TensorDType::f32:
+    case TensorDType::bf16:
+    case TensorDType::f16:
+    case TensorDType::f64:
       widen(array.dtype, bytes, out);
       return out;
     default:

@@ -16,7 +16,7 @@ struct ZarrArray {
   std::vector<std::int64_t> shape, chunk;
   bool sharded = false;
   std::vector<std::int64_t> inner;  // shape of the chunks within a shard
-  DType dtype = DType::f32;
+  TensorDType dtype = TensorDType::f32;
   std::string dtype_name;
   bool zstd = false;  // chunks (inner chunks, if sharded) are compressed
   bool index_first = false;

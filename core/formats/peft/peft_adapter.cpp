@@ -11,12 +11,58 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/formats/huggingface/hf_names.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/formats/peft/peft_patterns.h"
-#include "core/formats/safetensors/file_error.h"
+#include "core/formats/safetensors/safetensors.h"
 
 namespace mw::formats {
+namespace {
+
+constexpr size_t kMaxPatterns = 4096, kMaxLength = 256;
+
+Error fault(const std::string& file, const std::string& place, const std::string& message, const std::string& key) {
+  return Error({.id = "ADAPTER",
+                .message = message,
+                .file = file,
+                .place = valid_utf8(place),
+                .found = valid_utf8(key.substr(0, 60)),
+                .expected = "a module name or a regular expression"});
+}
+
+Pattern compile(const std::string& key, const std::string& file, const std::string& place) {
+  if (key.size() > kMaxLength) throw fault(file, place, "the pattern is too long", key);
+  try {
+    return Pattern("(.*\\.)?(" + key + ")");
+  } catch (const Error&) {
+    throw fault(file, place, "invalid regular expression", key);
+  }
+}
+
+}  // namespace
+
+PeftPatterns::PeftPatterns(const std::vector<std::pair<std::string, double>>& patterns, const std::string& file,
+                           const std::string& place)
+    : file_(file), place_(place) {
+  if (patterns.size() > kMaxPatterns)
+    throw Error({.id = "ADAPTER",
+                 .message = "there are too many patterns",
+                 .file = file,
+                 .place = place,
+                 .found = std::to_string(patterns.size()),
+                 .expected = "at most " + std::to_string(kMaxPatterns)});
+  for (const auto& [key, value] : patterns) patterns_.push_back({key, compile(key, file, place + "." + key), value});
+}
+
+double PeftPatterns::resolve(const std::string& module, double fallback) const {
+  for (const Entry& entry : patterns_) {
+    try {
+      if (entry.expression.matches_all(module)) return entry.value;
+    } catch (const Error&) {
+      throw fault(file_, place_ + "." + entry.key, "matching the regular expression takes too long", entry.key);
+    }
+  }
+  return fallback;
+}
+
 namespace fs = std::filesystem;
 namespace {
 
@@ -84,7 +130,7 @@ int whole_rank(double rank, const std::string& place, const fs::path& file) {
 }
 
 struct Settings {  // adapter_config.json
-  Adapter adapter;
+  PeftAdapter adapter;
   PeftPatterns ranks, alphas;
 };
 
@@ -185,7 +231,7 @@ std::string name_in_layer(const AdapterModule& m) {
 }
 
 // Whether the names also match modules without an adapter; PEFT would add untrained adapters for these.
-bool matches_other_modules(const Adapter& adapter, const std::set<std::string>& names,
+bool matches_other_modules(const PeftAdapter& adapter, const std::set<std::string>& names,
                            const model::TensorInventory& inventory) {
   std::set<std::pair<model::Role, int>> adapted;
   for (const AdapterModule& m : adapter.modules) adapted.insert({m.target.role, m.target.layer});
@@ -202,7 +248,7 @@ std::string escaped(const std::string& module) {
 }
 
 // Groups modules with the same layers: "(0|2)\.(mlp\.up_proj|self_attn\.q_proj)|(2)\.self_attn\.k_proj".
-std::string layer_expression(const Adapter& adapter) {
+std::string layer_expression(const PeftAdapter& adapter) {
   std::map<std::string, std::set<int>> layers;  // by module
   for (const AdapterModule& m : adapter.modules) layers[escaped(name_in_layer(m))].insert(m.target.layer);
   std::map<std::set<int>, std::set<std::string>> modules;
@@ -216,7 +262,7 @@ std::string layer_expression(const Adapter& adapter) {
 }
 
 // A list of suffixes, or a regular expression if a list would also match modules of a vision tower or of other layers.
-Sorted target_modules(const Adapter& adapter, const model::TensorInventory& inventory) {
+Sorted target_modules(const PeftAdapter& adapter, const model::TensorInventory& inventory) {
   std::set<std::string> names;
   for (const AdapterModule& m : adapter.modules) names.emplace(model::hf_module_name(m.target.role));
   const bool towers = std::any_of(adapter.modules.begin(), adapter.modules.end(), is_multimodal);
@@ -229,7 +275,7 @@ Sorted target_modules(const Adapter& adapter, const model::TensorInventory& inve
 // rank_pattern or alpha_pattern: the given patterns if PEFT derives the modules' values from them (it sorts them, and
 // the first match wins), else one entry per module that differs from the default.
 template <class Value>
-Sorted patterns(const Adapter& adapter, const std::vector<std::pair<std::string, Value>>& given, Value fallback,
+Sorted patterns(const PeftAdapter& adapter, const std::vector<std::pair<std::string, Value>>& given, Value fallback,
                 Value AdapterModule::*value, const char* key) {
   std::vector<std::pair<std::string, double>> sorted(given.begin(), given.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -247,7 +293,7 @@ Sorted patterns(const Adapter& adapter, const std::vector<std::pair<std::string,
   return out;
 }
 
-Sorted config_of(const Adapter& adapter, const model::TensorInventory& inventory) {
+Sorted config_of(const PeftAdapter& adapter, const model::TensorInventory& inventory) {
   return {{"peft_type", "LORA"},
           {"task_type", "CAUSAL_LM"},
           {"base_model_name_or_path", valid_utf8(adapter.base_model)},
@@ -267,7 +313,7 @@ Sorted config_of(const Adapter& adapter, const model::TensorInventory& inventory
           {"modules_to_save", nullptr}};
 }
 
-void check_sizes(const Adapter& adapter, const fs::path& file) {
+void check_sizes(const PeftAdapter& adapter, const fs::path& file) {
   for (const AdapterModule& m : adapter.modules) {
     const auto r = static_cast<std::int64_t>(m.rank);
     const bool ok = r > 0 && static_cast<std::int64_t>(m.a.size()) == r * m.target.in &&
@@ -292,7 +338,7 @@ std::string peft_magnitude(const model::LoraTarget& target) {
   return target.peft_a.substr(0, target.peft_a.size() - kEnd.size()) + std::string(kMagnitude);
 }
 
-Adapter read_peft(const fs::path& folder, const model::TensorInventory& inventory) {
+PeftAdapter read_peft(const fs::path& folder, const model::TensorInventory& inventory) {
   const fs::path config = folder / "adapter_config.json";
   Settings s = read_settings(config);
   const SafetensorsFile file(folder / "adapter_model.safetensors");
@@ -323,23 +369,23 @@ Adapter read_peft(const fs::path& folder, const model::TensorInventory& inventor
 std::uint64_t peft_file_size(std::span<const AdapterRank> adapters) {
   std::vector<TensorSpec> tensors;
   for (const AdapterRank& a : adapters) {
-    tensors.push_back({a.target.peft_a, DType::f32, {a.rank, a.target.in}});
-    tensors.push_back({a.target.peft_b, DType::f32, {a.target.out, a.rank}});
-    if (a.dora) tensors.push_back({peft_magnitude(a.target), DType::f32, {a.target.out}});
+    tensors.push_back({a.target.peft_a, TensorDType::f32, {a.rank, a.target.in}});
+    tensors.push_back({a.target.peft_b, TensorDType::f32, {a.target.out, a.rank}});
+    if (a.dora) tensors.push_back({peft_magnitude(a.target), TensorDType::f32, {a.target.out}});
   }
   return layout_of(tensors, {{"format", "pt"}}, {}).bytes;
 }
 
-void write_peft(const fs::path& folder, const Adapter& adapter, const model::TensorInventory& inventory) {
+void write_peft(const fs::path& folder, const PeftAdapter& adapter, const model::TensorInventory& inventory) {
   const fs::path file = folder / "adapter_model.safetensors";
   check_sizes(adapter, file);
   const std::string config = config_of(adapter, inventory).dump(2) + "\n";
   std::vector<TensorData> tensors;
   for (const AdapterModule& m : adapter.modules) {
-    tensors.push_back({m.target.peft_a, DType::f32, {m.rank, m.target.in}, std::as_bytes(std::span(m.a))});
-    tensors.push_back({m.target.peft_b, DType::f32, {m.target.out, m.rank}, std::as_bytes(std::span(m.b))});
+    tensors.push_back({m.target.peft_a, TensorDType::f32, {m.rank, m.target.in}, std::as_bytes(std::span(m.a))});
+    tensors.push_back({m.target.peft_b, TensorDType::f32, {m.target.out, m.rank}, std::as_bytes(std::span(m.b))});
     if (adapter.dora)
-      tensors.push_back({peft_magnitude(m.target), DType::f32, {m.target.out}, std::as_bytes(std::span(m.m))});
+      tensors.push_back({peft_magnitude(m.target), TensorDType::f32, {m.target.out}, std::as_bytes(std::span(m.m))});
   }
   write_file_atomically(folder / "adapter_config.json", config);  // creates the folder
   write_safetensors(file, tensors, {{"format", "pt"}});

@@ -8,9 +8,31 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/pattern.h"
 #include "core/model/inventory.h"
 
 namespace mw::formats {
+
+// Resolves rank_pattern and alpha_pattern like PEFT: the first key whose regular expression "(.*\.)?(KEY)" matches the
+// whole module path determines the value. Thread-safe.
+class PeftPatterns {
+ public:
+  PeftPatterns() = default;
+  // Throws ADAPTER, naming `file` and the config key `place`, for invalid or too long expressions.
+  PeftPatterns(const std::vector<std::pair<std::string, double>>& patterns, const std::string& file,
+               const std::string& place);
+  // Throws ADAPTER if matching takes too long.
+  double resolve(const std::string& module, double fallback) const;
+
+ private:
+  struct Entry {
+    std::string key;
+    Pattern expression;
+    double value;
+  };
+  std::string file_, place_;
+  std::vector<Entry> patterns_;
+};
 
 // One adapted linear layer. a: [rank, in], b: [out, rank], row-major; m: [out], magnitudes of DoRA, else empty.
 struct AdapterModule {
@@ -19,7 +41,7 @@ struct AdapterModule {
   float alpha = 0;
   std::vector<float> a, b, m{};
 };
-struct Adapter {
+struct PeftAdapter {
   int rank = 8;
   float alpha = 8, dropout = 0;
   bool rslora = false;
@@ -33,7 +55,8 @@ struct Adapter {
 // "base_model.model.<module>.lora_magnitude_vector"
 std::string peft_magnitude(const model::LoraTarget& target);
 // `inventory` is that of the base model. If a module is adapted in some layers only, target_modules lists the layers.
-void write_peft(const std::filesystem::path& folder, const Adapter& adapter, const model::TensorInventory& inventory);
+void write_peft(const std::filesystem::path& folder, const PeftAdapter& adapter,
+                const model::TensorInventory& inventory);
 // The bytes of the adapter_model.safetensors that write_peft() makes of adapters with these ranks, f32.
 struct AdapterRank {
   model::LoraTarget target;
@@ -43,6 +66,6 @@ struct AdapterRank {
 std::uint64_t peft_file_size(std::span<const AdapterRank> adapters);
 // Throws ADAPTER for missing, unexpected or misshapen tensors, and for features other than LoRA and DoRA: bias,
 // embeddings, modules_to_save.
-Adapter read_peft(const std::filesystem::path& folder, const model::TensorInventory& inventory);
+PeftAdapter read_peft(const std::filesystem::path& folder, const model::TensorInventory& inventory);
 
 }  // namespace mw::formats

@@ -9,7 +9,6 @@
 
 #include "core/base/units.h"
 #include "core/formats/results/bench_fields.h"
-#include "core/formats/results/bench_readers.h"
 
 namespace mw::formats::bench {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/base/json_row.h"
+#include "core/base/json.h"
 #include "core/base/units.h"
 #include "core/formats/results/bench_result.h"
 

@@ -5,10 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/input_file.h"
 #include "core/base/text.h"
 #include "core/formats/results/bench_fields.h"
-#include "core/formats/results/bench_readers.h"
 #include "core/formats/results/json_values.h"
 
 namespace mw::formats {

@@ -8,8 +8,7 @@
 #include <numeric>
 #include <set>
 
-#include "core/base/json_row.h"
-#include "core/base/nearest_names.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/formats/results/bench_fields.h"
@@ -163,24 +162,26 @@ std::vector<LoadSample> read_timeline(const Json& list) {
 }
 
 // One row of numbers per entry, to keep the JSON short.
-Json steps_json(const std::vector<StepTime>& steps) {
+Json steps_json(const std::vector<TimedStep>& steps) {
   Json all = Json::array();
-  for (const StepTime& s : steps) {
-    all.push_back({s.tokens, s.requests, s.sampled, s.read, s.pairs, s.seconds, s.count});
+  for (const TimedStep& s : steps) {
+    const ServingStepWork& w = s.work;
+    all.push_back({w.tokens, w.requests, w.sampled, w.read, w.pairs, s.seconds, std::lround(s.count)});
     if (!std::isnan(s.progress)) all.back().push_back(s.progress);
   }
   return all;
 }
 
-std::vector<StepTime> read_steps(const Json& list) {
-  std::vector<StepTime> steps;
+std::vector<TimedStep> read_steps(const Json& list) {
+  std::vector<TimedStep> steps;
   for (const Json& row : list) {
     if (!row.is_array() || row.size() < 7 || row.size() > 8)
       bad("steps", row, "seven or eight numbers: tokens, requests, sampled, read, pairs, seconds, count, progress");
     const auto at = [&](size_t i) { return bench::number_of(row[i], "steps"); };
-    steps.push_back({at(0), at(1), at(2), at(3), at(4), at(5), static_cast<long>(bench::count_of(row[6], "steps"))});
-    StepTime& s = steps.back();
-    if (!(s.tokens > 0 && s.requests > 0 && s.seconds > 0 && s.count > 0))
+    const auto count = static_cast<double>(bench::count_of(row[6], "steps"));
+    steps.push_back({{at(0), at(1), at(2), at(3), at(4)}, at(5), count});
+    TimedStep& s = steps.back();
+    if (!(s.work.tokens > 0 && s.work.requests > 0 && s.seconds > 0 && s.count > 0))
       bad("steps", row, "tokens, requests, seconds and count above 0");
     if (row.size() == 8) s.progress = at(7);
     if (s.progress > 1) bad("steps", row, "a progress from 0 to 1");

@@ -4,9 +4,7 @@
 #pragma once
 #include <limits>
 #include <map>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/base/enum_names.h"
@@ -41,12 +39,19 @@ struct LoadSample {  // state of a server at one time
   double output_tokens_s = 0;  // rate since the previous sample
 };
 
-// Mean time of similar server steps; a replay simulates a load from these.
-struct StepTime {
-  double tokens = 0, requests = 0, sampled = 0;  // per step: computed tokens, requests, rows of logits
-  double read = 0, pairs = 0;                    // as in serve::StepWork
-  double seconds = 0;                            // per step, up to the next one if that follows immediately
-  long count = 1;
+struct ServingStepWork {  // the quantities that determine the time of a server's step
+  double tokens = 0;      // computed
+  double requests = 0;    // in the step
+  double sampled = 0;     // rows of logits
+  double read = 0;        // floats of keys and values read by decoded tokens
+  double pairs = 0;       // (query, key) pairs of prompt chunks times the width of their heads, over layers
+};
+
+// A step, or the mean of similar ones; a replay simulates a load from these.
+struct TimedStep {
+  ServingStepWork work{};
+  double seconds = 0;          // up to the next step if that follows immediately
+  double count = 1;            // number of similar steps
   double progress = kUnknown;  // fraction of the load's output tokens generated before the step, 0 to 1
 };
 
@@ -69,9 +74,9 @@ struct BenchPoint {
   std::string verdict{};                      // "stable", "backlogged", "overloaded", or empty
   std::vector<RequestResult> requests{};      // per-request results, or empty
   std::vector<LoadSample> timeline{};
-  std::vector<StepTime> steps{};  // only from Meshwright's engine
-  std::string note{};             // about this point, e.g. "QPS is not published"
-  Json rest = Json::object();     // other fields of the source
+  std::vector<TimedStep> steps{};  // only from Meshwright's engine
+  std::string note{};              // about this point, e.g. "QPS is not published"
+  Json rest = Json::object();      // other fields of the source
 };
 
 // Definitions of the metrics of a set. Comparisons report differences.
@@ -83,11 +88,11 @@ struct Definitions {
   bool operator==(const Definitions&) const = default;
 };
 
-enum class Provenance { measured, predicted, imported };
+enum class ResultProvenance { measured, predicted, imported };
 
 struct BenchSet {
   std::string name{};
-  Provenance provenance = Provenance::imported;
+  ResultProvenance provenance = ResultProvenance::imported;
   std::string tool{}, source{};   // "vllm bench serve 0.19.0"; file, paper or run
   std::string model{}, target{};  // catalogue ids if known
   int chips = 0;
@@ -129,4 +134,4 @@ template <>
 inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::formats::Definitions::Peak>{"mean", "best_second", "unclear"};
 
 template <>
-inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::formats::Provenance>{"measured", "predicted", "imported"};
+inline constexpr mw::EnumNames<3> mw::kEnumNames<mw::formats::ResultProvenance>{"measured", "predicted", "imported"};

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each row is a point. Rows with the same text columns form a set.
-#include "core/formats/results/bench_readers.h"
+#include "core/formats/results/bench_fields.h"
 
 #include <algorithm>
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/nearest_names.h"
 #include "core/base/text.h"
-#include "core/formats/results/bench_fields.h"
 
 namespace mw::formats::bench {
 namespace {

@@ -2,14 +2,13 @@
 // benchmarks.json of GuideLLM 0.1 to 0.8 has three forms: only requests (0.1), no version and `run_stats` in benchmarks
 // (0.2 and 0.3), and `scheduler_metrics` (0.4 and newer). The time per output token differs from vLLM's
 // (Definitions::Tpot), and the inter-token latency (0.2 and newer) is a mean per request, weighted by tokens.
-#include "core/formats/results/bench_readers.h"
+#include "core/formats/results/bench_fields.h"
 
 #include <cmath>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/formats/results/bench_fields.h"
 
 namespace mw::formats::bench {
 namespace {

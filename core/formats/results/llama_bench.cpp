@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // llama-bench (llama.cpp tools/llama-bench/llama-bench.cpp) runs one prompt and one answer without a server. A test of
 // the prompt gives the time to first token, a test of the answer the time per token, a test of both only the total.
-#include "core/formats/results/bench_readers.h"
+#include "core/formats/results/bench_fields.h"
 
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/formats/results/bench_fields.h"
 
 namespace mw::formats::bench {
 namespace {

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/formats/results/bench_fields.h"
-#include "core/formats/results/bench_readers.h"
 
 namespace mw::formats::bench {
 namespace {

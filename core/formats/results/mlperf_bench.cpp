@@ -6,7 +6,6 @@
 
 #include "core/base/text.h"
 #include "core/formats/results/bench_fields.h"
-#include "core/formats/results/bench_readers.h"
 
 namespace mw::formats::bench {
 namespace {

@@ -2,7 +2,6 @@
 // `python -m sglang.bench_serving --output-file`: one object per line, with the definitions of vLLM's `bench serve`,
 // from which it was derived, and other names of some fields.
 #include "core/formats/results/bench_fields.h"
-#include "core/formats/results/bench_readers.h"
 
 namespace mw::formats::bench {
 namespace {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `vllm bench serve --save-result` and `vllm bench sweep` (summary.json, run=K.json); fields: vllm/benchmarks/serve.py.
-#include "core/formats/results/bench_readers.h"
+#include "core/formats/results/bench_fields.h"
 
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "core/base/error.h"
-#include "core/formats/results/bench_fields.h"
 
 namespace mw::formats::bench {
 namespace {

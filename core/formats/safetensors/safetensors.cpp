@@ -4,18 +4,20 @@
 // JSON, padding with spaces to a multiple of 8.
 #include "core/formats/safetensors/safetensors.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <memory>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
 #include <numeric>
-#include <optional>
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/json.h"
-#include "core/formats/safetensors/floats.h"
-#include "core/formats/safetensors/pread_file.h"
 
 namespace mw::formats {
 namespace {
@@ -24,22 +26,22 @@ static_assert(std::endian::native == std::endian::little, "the values in the fil
 
 struct DTypeName {
   std::string_view text;
-  DType dtype;
+  TensorDType dtype;
   unsigned bits;
 };
 // All types of the format: those that can be written, in the order of their tensors in a file, then those that cannot
 // be read.
 constexpr std::array<DTypeName, 23> kDTypeNames{
-    {{"I64", DType::i64, 64},          {"F64", DType::f64, 64},      {"F32", DType::f32, 32},
-     {"I32", DType::i32, 32},          {"BF16", DType::bf16, 16},    {"F16", DType::f16, 16},
-     {"I16", DType::i16, 16},          {"I8", DType::i8, 8},         {"U8", DType::u8, 8},
-     {"BOOL", DType::boolean, 8},      {"U16", DType::other, 16},    {"U32", DType::other, 32},
-     {"U64", DType::other, 64},        {"C64", DType::other, 64},    {"F8_E5M2", DType::other, 8},
-     {"F8_E4M3", DType::other, 8},     {"F8_E8M0", DType::other, 8}, {"F8_E4M3FNUZ", DType::other, 8},
-     {"F8_E5M2FNUZ", DType::other, 8}, {"F6_E2M3", DType::other, 6}, {"F6_E3M2", DType::other, 6},
-     {"F4", DType::other, 4},          {"F4_E2M1", DType::other, 4}}};
+    {{"I64", TensorDType::i64, 64},          {"F64", TensorDType::f64, 64},      {"F32", TensorDType::f32, 32},
+     {"I32", TensorDType::i32, 32},          {"BF16", TensorDType::bf16, 16},    {"F16", TensorDType::f16, 16},
+     {"I16", TensorDType::i16, 16},          {"I8", TensorDType::i8, 8},         {"U8", TensorDType::u8, 8},
+     {"BOOL", TensorDType::boolean, 8},      {"U16", TensorDType::other, 16},    {"U32", TensorDType::other, 32},
+     {"U64", TensorDType::other, 64},        {"C64", TensorDType::other, 64},    {"F8_E5M2", TensorDType::other, 8},
+     {"F8_E4M3", TensorDType::other, 8},     {"F8_E8M0", TensorDType::other, 8}, {"F8_E4M3FNUZ", TensorDType::other, 8},
+     {"F8_E5M2FNUZ", TensorDType::other, 8}, {"F6_E2M3", TensorDType::other, 6}, {"F6_E3M2", TensorDType::other, 6},
+     {"F4", TensorDType::other, 4},          {"F4_E2M1", TensorDType::other, 4}}};
 
-const DTypeName* row_of(DType dtype) {
+const DTypeName* row_of(TensorDType dtype) {
   return std::find_if(kDTypeNames.begin(), kDTypeNames.end(), [&](const DTypeName& n) { return n.dtype == dtype; });
 }
 
@@ -126,7 +128,7 @@ TensorInfo read_entry(const std::string& name, const SortedJson& entry, const st
   }
   const auto* const known =
       std::find_if(kDTypeNames.begin(), kDTypeNames.end(), [&](const DTypeName& n) { return n.text == t.dtype_name; });
-  t.dtype = known == kDTypeNames.end() ? DType::other : known->dtype;
+  t.dtype = known == kDTypeNames.end() ? TensorDType::other : known->dtype;
   if (known == kDTypeNames.end()) return t;  // unknown type: its size cannot be checked, and its values cannot be read
   if (elements > UINT64_MAX / known->bits) read_fault(file, place, "the shape is too large", shape.dump());
   const std::uint64_t bits = elements * known->bits;
@@ -189,7 +191,7 @@ std::vector<size_t> file_order(std::span<const TensorSpec> tensors, const std::f
   });
   std::vector<std::string_view> names;
   for (const TensorSpec& t : tensors) {
-    if (t.dtype == DType::other) write_fault(file, t.name, "this data type cannot be written");
+    if (t.dtype == TensorDType::other) write_fault(file, t.name, "this data type cannot be written");
     if (t.name == "__metadata__" || valid_utf8(t.name) != t.name)
       write_fault(file, t.name, "the name is not valid for a tensor");
     names.push_back(t.name);
@@ -228,8 +230,8 @@ std::string header_of(std::span<const TensorSpec> tensors, std::span<const size_
 
 }  // namespace
 
-size_t size_of(DType dtype) {
-  return dtype == DType::other ? 0 : row_of(dtype)->bits / 8;
+size_t size_of(TensorDType dtype) {
+  return dtype == TensorDType::other ? 0 : row_of(dtype)->bits / 8;
 }
 
 std::int64_t TensorInfo::elements() const {
@@ -276,11 +278,11 @@ void SafetensorsFile::read(const TensorInfo& tensor, std::int64_t first, std::in
 }
 
 void SafetensorsFile::read_f32(const TensorInfo& tensor, std::int64_t first, std::span<float> out) const {
-  if (tensor.dtype == DType::f32) {
+  if (tensor.dtype == TensorDType::f32) {
     read(tensor, first, static_cast<std::int64_t>(out.size()), std::as_writable_bytes(out));
     return;
   }
-  if (tensor.dtype != DType::bf16 && tensor.dtype != DType::f16 && tensor.dtype != DType::f64)
+  if (tensor.dtype != TensorDType::bf16 && tensor.dtype != TensorDType::f16 && tensor.dtype != TensorDType::f64)
     read_fault(file_, "tensor " + text_excerpt(tensor.name), "the tensor has no floating-point values",
                tensor.dtype_name, "F32, BF16, F16 or F64");
   constexpr size_t kChunk = 1 << 16;  // elements per step, to avoid a second copy of the tensor
@@ -331,6 +333,88 @@ void write_safetensors(const std::filesystem::path& file, std::span<const Tensor
   for (const TensorData& t : tensors) specs.push_back({t.name, t.dtype, t.shape});
   write_safetensors(
       file, specs, [&](size_t i, const ByteSink& sink) { sink(tensors[i].bytes); }, metadata);
+}
+
+void FileErrors::operator()(const std::filesystem::path& file, const std::string& place, const std::string& message,
+                            const std::string& found, const std::string& expected, const std::string& fix) const {
+  throw Error({.id = id,
+               .message = message,
+               .file = file.string(),
+               .place = valid_utf8(place),
+               .found = valid_utf8(found),
+               .expected = expected,
+               .fix = fix});
+}
+
+namespace {
+
+template <class Stored, class Convert>
+void convert_all(std::span<const std::byte> bytes, std::span<float> out, Convert convert) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    Stored stored;  // copied, because the bytes may be unaligned
+    std::memcpy(&stored, bytes.data() + i * sizeof stored, sizeof stored);
+    out[i] = convert(stored);
+  }
+}
+
+}  // namespace
+
+float from_f16(std::uint16_t bits) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
+  const std::uint32_t exponent = (bits >> 10) & 0x1fu, fraction = bits & 0x3ffu;
+  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | (fraction << 13));  // infinity, NaN
+  if (exponent == 0) {  // zero and subnormals: fraction x 2^-24, exact in float
+    const float magnitude = std::ldexp(static_cast<float>(fraction), -24);
+    return sign ? -magnitude : magnitude;
+  }
+  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
+}
+
+void widen(TensorDType dtype, std::span<const std::byte> bytes, std::span<float> out) {
+  if (out.empty()) return;  // `bytes` may have a null pointer
+  if (dtype == TensorDType::f32)
+    std::memcpy(out.data(), bytes.data(), out.size() * sizeof(float));
+  else if (dtype == TensorDType::bf16)
+    convert_all<std::uint16_t>(bytes, out, from_bf16);
+  else if (dtype == TensorDType::f16)
+    convert_all<std::uint16_t>(bytes, out, from_f16);
+  else if (dtype == TensorDType::f64)
+    convert_all<double>(bytes, out, [](double v) { return static_cast<float>(v); });
+}
+
+PreadFile::PreadFile(const std::filesystem::path& file) : file_(file) {
+  fd_ = open_input(file);
+  struct stat st {};
+  if (::fstat(fd_, &st) == 0) {
+    size_ = static_cast<std::uint64_t>(st.st_size);
+    return;
+  }
+  const int error = errno;
+  ::close(fd_);
+  throw system_error("cannot read", file.string(), error);
+}
+
+PreadFile::~PreadFile() {
+  ::close(fd_);
+}
+
+void PreadFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const ssize_t n = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw system_error("cannot read", file_.string(), errno);
+    if (n == 0)
+      throw Error({.id = "FILE-SHORT",
+                   .message = "the file is shorter than expected",
+                   .file = file_.string(),
+                   .found = "end at byte " + std::to_string(offset)});
+    offset += static_cast<std::uint64_t>(n);
+    out = out.subspan(static_cast<size_t>(n));
+  }
+}
+
+void PreadFile::will_read(std::uint64_t offset, std::uint64_t bytes) const {
+  ::posix_fadvise(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), POSIX_FADV_WILLNEED);
 }
 
 }  // namespace mw::formats

@@ -2,6 +2,7 @@
 // safetensors, read strictly and written byte-compatibly (huggingface/safetensors, tensor.rs). Nothing in a file is
 // trusted.
 #pragma once
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -16,12 +17,12 @@ namespace mw::formats {
 inline constexpr std::uint64_t kMaxHeader =
     100'000'000;  // limit of the JSON header in bytes, as in the reference library
 
-enum class DType { f32, bf16, f16, f64, i64, i32, i16, i8, u8, boolean, other };
-size_t size_of(DType dtype);  // bytes per element; 0 for other
+enum class TensorDType { f32, bf16, f16, f64, i64, i32, i16, i8, u8, boolean, other };
+size_t size_of(TensorDType dtype);  // bytes per element; 0 for other
 
 struct TensorInfo {
   std::string name;
-  DType dtype = DType::f32;
+  TensorDType dtype = TensorDType::f32;
   std::string dtype_name;  // as written in the file
   std::vector<std::int64_t> shape;
   std::uint64_t begin = 0, end = 0;  // byte range in the data section
@@ -53,7 +54,7 @@ class SafetensorsFile {
 
 struct TensorData {  // a tensor to write
   std::string name;
-  DType dtype = DType::f32;
+  TensorDType dtype = TensorDType::f32;
   std::vector<std::int64_t> shape;
   std::span<const std::byte> bytes;
 };
@@ -65,7 +66,7 @@ void write_safetensors(const std::filesystem::path& file, std::span<const Tensor
 // order; it passes the bytes of tensor i to `sink` in one or more pieces.
 struct TensorSpec {
   std::string name;
-  DType dtype = DType::f32;
+  TensorDType dtype = TensorDType::f32;
   std::vector<std::int64_t> shape;
 };
 using ByteSink = std::function<void(std::span<const std::byte>)>;
@@ -80,5 +81,49 @@ SafetensorsLayout layout_of(std::span<const TensorSpec> tensors, const std::map<
 void write_safetensors(const std::filesystem::path& file, std::span<const TensorSpec> tensors,
                        const std::function<void(size_t index, const ByteSink& sink)>& produce,
                        const std::map<std::string, std::string>& metadata = {});
+
+// Errors of the readers of core/formats. Text quoted from the file is converted to valid UTF-8.
+
+// Throws errors of one id: weights_fault(file, "tensor x", "wrong shape", "[2]", "[3]").
+struct FileErrors {
+  const char* id;
+  [[noreturn]] void operator()(const std::filesystem::path& file, const std::string& place, const std::string& message,
+                               const std::string& found = "", const std::string& expected = "",
+                               const std::string& fix = "") const;
+};
+
+// Conversion between bf16 or f16 bits and float. Thread-safe.
+inline float from_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+// Rounds to nearest, ties to even. NaN becomes a quiet NaN.
+inline std::uint16_t to_bf16(float value) {
+  const auto u = std::bit_cast<std::uint32_t>(value);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((u >> 16) | 0x40u);
+  return static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+
+float from_f16(std::uint16_t bits);
+
+// Converts out.size() little-endian values of type f32, bf16, f16 or f64; f64 is rounded to nearest.
+void widen(TensorDType dtype, std::span<const std::byte> bytes, std::span<float> out);
+
+// A regular file that is read at offsets with pread. Errors name the file. Thread-safe.
+class PreadFile {
+ public:
+  explicit PreadFile(const std::filesystem::path& file);
+  ~PreadFile();
+  PreadFile(const PreadFile&) = delete;
+  PreadFile& operator=(const PreadFile&) = delete;
+  std::uint64_t size() const { return size_; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const;  // fills `out` or throws FILE-SHORT
+  void will_read(std::uint64_t offset, std::uint64_t bytes) const;  // readahead hint
+
+ private:
+  std::filesystem::path file_;
+  int fd_ = -1;
+  std::uint64_t size_ = 0;
+};
 
 }  // namespace mw::formats

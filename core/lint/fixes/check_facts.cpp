@@ -2,7 +2,7 @@
 // Collects the input of the checker from the document and the folders that it references.
 #include "core/base/files.h"
 #include "core/data/tokenizer/chat_template.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/lint/fixes/diagnostics.h"
 #include "core/plan/request/lengths.h"
@@ -59,7 +59,7 @@ std::optional<CheckpointInput> checkpoint_facts(const fs::path& folder, const mo
 std::string not_served(const data::ChatTemplate& trained, const data::ChatTemplate& served) {
   const auto text = [](const data::ChatTemplate& chat) {
     std::string out;
-    for (const data::Span& span : data::render_chat(chat, {{"user", "a"}, {"assistant", "b"}, {"user", "c"}}))
+    for (const data::ChatSpan& span : data::render_chat(chat, {{"user", "a"}, {"assistant", "b"}, {"user", "c"}}))
       out += span.text;
     return out;
   };
@@ -72,7 +72,7 @@ std::string not_served(const data::ChatTemplate& trained, const data::ChatTempla
   }
 }
 
-void add_folder_template(const experiment::ExperimentConfig& config, model::Family family, ChatInput& out) try {
+void add_folder_template(const experiment::BoundExperiment& config, model::Family family, ChatInput& out) try {
   const data::ChatTemplate served = train::served_template(config.model, family);
   if (!served.folder()) return;
   if (served.folder()->published_as().empty()) out.unknown_template = served.folder()->sha256();
@@ -80,7 +80,7 @@ void add_folder_template(const experiment::ExperimentConfig& config, model::Fami
 } catch (const Error&) {  // training reports it
 }
 
-ChatInput template_facts(const experiment::ExperimentConfig& config, model::Family family,
+ChatInput template_facts(const experiment::BoundExperiment& config, model::Family family,
                          const DiagnosticFacts& facts) {
   ChatInput out{.chat = train::chat_format(config.data, family),
                 .add_bos = config.stack.add_bos,
@@ -105,7 +105,7 @@ void add_plan(const plan::Request& r, const plan::Plan& plan, CheckInput& facts)
 
 }  // namespace
 
-CheckInput check_facts(const experiment::ExperimentConfig& config, const plan::Request& r,
+CheckInput check_facts(const experiment::BoundExperiment& config, const plan::Request& r,
                        const DiagnosticFacts& known) {
   CheckInput facts = plan::check_input(r);
   // A training here that names other software is checked for the recipe of that software.

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/experiment/parameters.h"
-#include "core/lint/fixes/memory_fixes.h"
-#include "core/lint/fixes/smallest_changes.h"
+#include "core/plan/document/engine_request.h"
+#include "core/plan/search/smallest_changes.h"
 
 namespace mw::lint {
 namespace {
@@ -64,11 +64,38 @@ Diagnostic plain(Problem problem) {
   return {.problem = std::move(problem), .why = {}, .evidence = {}};
 }
 
-constexpr size_t kMostFixes = 6;
+constexpr size_t kMostFixes = 8;
+constexpr int kMostDevices = 64;  // of a mesh on this machine
 
-// Returns the next two larger targets with the same chip.
+// The request of a changed document that does the same work, with the data that `own` has read.
+plan::Request changed_request(const experiment::Experiment& changed, const plan::Request& own,
+                              const plan::PlanContext& context) {
+  plan::Request out = plan::plan_request(changed, context);
+  out.work = own.work;
+  out.forward = own.forward;
+  out.rollout = own.rollout;
+  plan::take_rows(own, out);
+  return out;
+}
+
+// On this machine meshes of more virtual devices, else the next two larger targets with the same chip.
 std::vector<plan::Request> larger(const experiment::Experiment& experiment, const plan::Request& request,
                                   const plan::PlanContext& context) {
+  std::vector<plan::Request> out;
+  if (plan::runs_here(request) && request.work == plan::Work::train) {
+    const int devices = request.mesh.devices();
+    for (int times = 2; devices > 1 && devices * times <= kMostDevices; times *= 2)
+      for (const mesh::MeshAxis& axis : request.mesh.axes) {
+        experiment::Experiment split = experiment;
+        split.set_value("mesh." + axis.name, axis.size * times);
+        try {
+          out.push_back(changed_request(split, request, context));
+        } catch (const Error&) {
+          continue;  // the model or the batch cannot be split so
+        }
+      }
+    return out;
+  }
   std::vector<hardware::Target> targets;
   for (const std::string& id : context.catalogue.target_ids()) {
     hardware::Target t = context.catalogue.target(id);
@@ -76,22 +103,17 @@ std::vector<plan::Request> larger(const experiment::Experiment& experiment, cons
   }
   std::stable_sort(targets.begin(), targets.end(),
                    [](const auto& a, const auto& b) { return a.devices() < b.devices(); });
-  std::vector<plan::Request> out;
   for (size_t i = 0; i < std::min<size_t>(2, targets.size()); ++i) {
     experiment::Experiment moved = experiment;
     plan::retarget(moved, targets[i].id, context);
-    plan::Request next = plan::plan_request(moved, context);
-    next.work = request.work;
-    next.forward = request.forward;
-    next.rollout = request.rollout;
-    out.push_back(std::move(next));
+    out.push_back(changed_request(moved, request, context));
   }
   return out;
 }
 
 // Where scores are materialised, the changes of an experiment with fused attention, each with that change.
 std::vector<plan::PlanChange> fused_changes(const plan::Request& request, std::vector<plan::Request> larger) {
-  using Attention = options::Attention;
+  using Attention = options::AttentionKernel;
   if (request.work != plan::Work::train || request.profile.attention != Attention::materialised) return {};
   plan::Request fused = request;
   fused.profile.attention = Attention::fused;
@@ -107,12 +129,16 @@ std::vector<plan::PlanChange> fused_changes(const plan::Request& request, std::v
   return changes;
 }
 
-std::vector<Fix> memory_fixes(const experiment::Experiment& experiment, const plan::Request& request,
-                              const plan::PlanContext& context) {
+std::vector<Fix> changes_to_fit(const experiment::Experiment& experiment, const plan::Request& request,
+                                const plan::PlanContext& context, const std::stop_token& stop,
+                                std::span<const plan::Request> others) {
   std::vector<Fix> fixes;
   try {
-    const std::vector<plan::Request> targets = larger(experiment, request, context);
-    std::vector<plan::PlanChange> changes = plan::smallest_changes(request, targets);
+    std::vector<plan::Request> targets = larger(experiment, request, context);
+    for (const plan::Request& other : others)
+      if (std::none_of(targets.begin(), targets.end(), [&](const auto& t) { return t.target.id == other.target.id; }))
+        targets.push_back(other);
+    std::vector<plan::PlanChange> changes = plan::smallest_changes(request, targets, {}, stop);
     for (plan::PlanChange& change : fused_changes(request, targets)) changes.push_back(std::move(change));
     const auto moves = [](const plan::PlanChange& c) {
       return std::any_of(c.edits.begin(), c.edits.end(), [](const Edit& e) { return e.key == "target.id"; });
@@ -120,9 +146,9 @@ std::vector<Fix> memory_fixes(const experiment::Experiment& experiment, const pl
     std::stable_sort(changes.begin(), changes.end(), [&](const auto& a, const auto& b) {
       return std::pair(moves(a), a.settings) < std::pair(moves(b), b.settings);
     });
-    for (const plan::PlanChange& c : changes)
-      if (fixes.size() < kMostFixes) fixes.push_back(plan::fix_of(c));
-  } catch (const Error&) {
+    for (const plan::PlanChange& c : changes) fixes.push_back(plan::fix_of(c));
+  } catch (const Error& error) {
+    if (error.kind() == Error::Kind::cancelled) throw;
     fixes.clear();  // keeps the problem of the plan
   }
   return fixes;
@@ -138,17 +164,15 @@ class FixPlanner {
   void describe(Fix& fix) const try {
     experiment::Experiment fixed = experiment_;
     apply(fixed, fix);
-    plan::Request request = plan::plan_request(fixed, context_);
-    request.work = request_.work;
-    request.forward = request_.forward;
-    request.rollout = request_.rollout;
-    const plan::Plan after = plan::predict(request);
-    fix.outcome = FixOutcome{.fits = after.fits(),
-                             .seconds = after.step.seconds.value,
-                             .hours = after.run.hours.value,
-                             .usd = after.run.usd.value,
-                             .peak = after.memory.at_peak.total()};
-    if (fix.slowdown) fix.slowdown = time_of(after) / time_of(plan_) - 1;
+    const plan::Plan after = plan::predict(changed_request(fixed, request_, context_));
+    fix.outcome =
+        FixOutcome{.fits = after.fits(),
+                   .seconds = after.step.seconds.value,
+                   .hours = after.run.hours.value,
+                   .usd = request_.work == plan::Work::serve ? after.run.usd_per_million_tokens : after.run.usd.value,
+                   .peak = after.memory.at_peak.total()};
+    const bool timed = std::isfinite(time_of(plan_)) && time_of(plan_) > 0;  // a mesh that does not match has no time
+    if (fix.slowdown) fix.slowdown = timed ? std::optional(time_of(after) / time_of(plan_) - 1) : std::nullopt;
     const std::string change = change_text(after);
     if (!change.empty()) fix.cost += (fix.cost.empty() ? "" : "; ") + change;
   } catch (const Error&) {
@@ -161,6 +185,7 @@ class FixPlanner {
   }
   std::string change_text(const plan::Plan& after) const {
     if (!plan_.refusals.empty() || !after.refusals.empty()) return {};
+    if (!(time_of(plan_) > 0)) return "peak " + to_text(after.memory.at_peak.total());
     const bool runs = request_.work == plan::Work::train && plan_.run.hours.value > 0;
     const double slowdown =
         (runs ? after.run.hours.value / plan_.run.hours.value : time_of(after) / time_of(plan_)) - 1;
@@ -189,16 +214,6 @@ class FixPlanner {
   const plan::PlanContext& context_;
 };
 
-// The fixes that fit after all: a document may hold a setting that a choice of the search does not.
-std::vector<Fix> planned_fixes(std::vector<Fix> fixes, const FixPlanner& planner) {
-  for (Fix& fix : fixes) {
-    fix.cost.clear();
-    planner.describe(fix);
-  }
-  std::erase_if(fixes, [](const Fix& fix) { return !fix.outcome || !fix.outcome->fits; });
-  return fixes;
-}
-
 // Adds the problems of the plan that no rule reports.
 void add_plan_problems(const plan::Plan& plan, const Report& report, std::vector<Fix> memory, Diagnosis& out) {
   const bool refused = std::any_of(report.findings.begin(), report.findings.end(),
@@ -223,6 +238,21 @@ std::vector<Diagnostic> Diagnosis::beyond_the_document() const {
   return {found.begin() + static_cast<std::ptrdiff_t>(of_the_document), found.end()};
 }
 
+// A document may hold a setting that a choice of the search does not: only fixes that fit after all are kept.
+std::vector<Fix> fixes_that_fit(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                                const plan::Request& request, const plan::Plan& plan, const std::stop_token& stop,
+                                std::span<const plan::Request> others) {
+  const FixPlanner planner(experiment, request, plan, context);
+  std::vector<Fix> fixes;
+  for (Fix& fix : changes_to_fit(experiment, request, context, stop, others)) {
+    if (fixes.size() == kMostFixes) break;
+    fix.cost.clear();
+    planner.describe(fix);
+    if (fix.outcome && fix.outcome->fits) fixes.push_back(std::move(fix));
+  }
+  return fixes;
+}
+
 Diagnosis diagnose(const experiment::Experiment& experiment, const plan::PlanContext& context,
                    const DiagnosticFacts& known, Fixes fixes, const std::stop_token& stop) {
   Diagnosis out;
@@ -233,7 +263,7 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const plan::PlanCon
   }
   out.of_the_document = out.found.size();
   if (!readable) return out;  // invalid values cannot be checked
-  const experiment::ExperimentConfig& config = experiment.valid_values();
+  const experiment::BoundExperiment& config = experiment.valid_values();
   if (config.model.path.empty() && config.model.id.empty()) {
     out.unchecked.push_back({"MODEL", "a model (model.id or model.path)"});
     return out;
@@ -249,17 +279,12 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const plan::PlanCon
   Report report = check(check_facts(config, request, known));
   if (known.plan) {
     const FixPlanner planner(experiment, request, *known.plan, context);
-    const bool search = fixes == Fixes::searched && !known.plan->memory.fits();
-    const bool trains_here = request.engine && request.work == plan::Work::train;  // its rows have been read
     std::vector<Fix> memory;
-    if (search && trains_here)
-      for (const MemoryFix& fix : memory_fixes(experiment, &context, stop)) memory.push_back(fix_of(fix));
-    else if (search)
-      memory = planned_fixes(memory_fixes(experiment, request, context), planner);
+    if (fixes == Fixes::searched && !known.plan->memory.fits())
+      memory = fixes_that_fit(experiment, context, request, *known.plan, stop);
     add_plan_problems(*known.plan, report, std::move(memory), out);
-    if (!trains_here)
-      for (Finding& f : report.findings)
-        for (Fix& fix : f.fixes) planner.describe(fix);
+    for (Finding& f : report.findings)
+      for (Fix& fix : f.fixes) planner.describe(fix);
   }
   for (Finding& f : report.findings) out.found.push_back(diagnostic(std::move(f)));
   out.unchecked = std::move(report.unchecked);

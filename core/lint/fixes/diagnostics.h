@@ -3,6 +3,7 @@
 // evidence and fixes that can be applied to the document. Thread-safe.
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,12 +38,19 @@ struct Diagnosis {
 Diagnosis diagnose(const experiment::Experiment& experiment, const plan::PlanContext& context,
                    const DiagnosticFacts& known = {}, Fixes fixes = Fixes::at_hand, const std::stop_token& stop = {});
 
+// The smallest changes of settings that make a plan fit, of which none can be left out, with what the plan says after
+// each: on the same devices first, then more virtual devices or a larger target, or one of `others`. `plan`: of
+// `request`, whose data the changes share. Empty if nothing fits.
+std::vector<Fix> fixes_that_fit(const experiment::Experiment& experiment, const plan::PlanContext& context,
+                                const plan::Request& request, const plan::Plan& plan, const std::stop_token& stop = {},
+                                std::span<const plan::Request> others = {});
+
 // Throws the first reason why the stack would not start the planned experiment, with the checker's fix. `request`: of
 // the plan. A plan that does not fit passes.
 void require_runnable(const experiment::Experiment& experiment, const plan::PlanContext& context,
                       const plan::Request& request, const plan::Plan& plan);
 
-CheckInput check_facts(const experiment::ExperimentConfig& config, const plan::Request& request,
+CheckInput check_facts(const experiment::BoundExperiment& config, const plan::Request& request,
                        const DiagnosticFacts& known);
 
 void apply(experiment::Experiment& experiment, const Fix& fix);

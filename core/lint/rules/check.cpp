@@ -20,7 +20,7 @@ std::vector<CheckRule> all_rules() {
   return all;
 }
 
-bool applies(const CheckRule& rule, Stack stack) {
+bool applies(const CheckRule& rule, model::Stack stack) {
   return rule.stacks.empty() || std::find(rule.stacks.begin(), rule.stacks.end(), stack) != rule.stacks.end();
 }
 

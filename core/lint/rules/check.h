@@ -24,7 +24,6 @@
 
 namespace mw::lint {
 
-using model::Stack;
 enum class Purpose { train, serve };
 
 struct LoraInput {
@@ -70,7 +69,7 @@ struct PackingInput {
 };
 
 struct CheckInput {
-  Stack stack = Stack::tunix;
+  model::Stack stack = model::Stack::tunix;
   Purpose purpose = Purpose::train;
   model::Config config;
   model::TensorInventory inventory;
@@ -105,7 +104,7 @@ struct Edit {
 struct FixOutcome {
   bool fits = false;
   double seconds = 0;         // of a step
-  double hours = 0, usd = 0;  // of the run; 0: no run, or no price
+  double hours = 0, usd = 0;  // of the run; of a server a million tokens; 0: no run, or no price
   Bytes peak{};
   bool operator==(const FixOutcome&) const = default;
 };
@@ -152,10 +151,10 @@ enum class RuleEffect { advises, refuses, refuses_split };
 struct CheckRule {
   std::string_view id;
   Severity severity;
-  std::vector<Stack> stacks;  // empty: all
-  std::string_view title;     // the mistake, one line
-  std::string_view why;       // its consequence
-  std::string_view evidence;  // source files, pull requests, issues
+  std::vector<model::Stack> stacks;  // empty: all
+  std::string_view title;            // the mistake, one line
+  std::string_view why;              // its consequence
+  std::string_view evidence;         // source files, pull requests, issues
   void (*look)(const CheckInput& input, const RuleReport& report);
   RuleEffect effect = RuleEffect::advises;
 };

@@ -81,7 +81,7 @@ void exp_4(const CheckInput& input, const RuleReport& report) {
 }  // namespace
 
 std::vector<CheckRule> export_rules() {
-  const std::vector<Stack> tunix{Stack::tunix};
+  const std::vector<model::Stack> tunix{model::Stack::tunix};
   return {
       {"EXP-1", Severity::error, tunix, "Tunix's merge for a base it cannot merge into",
        "save_lora_merged_model_as_safetensors exists for Gemma 3 text and Qwen3 only, with one model.safetensors.",

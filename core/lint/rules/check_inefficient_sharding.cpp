@@ -89,7 +89,7 @@ void shard_4(const CheckInput& input, const RuleReport& report) {
 std::vector<CheckRule> inefficient_sharding_rules() {
   return {{"SHARD-4",
            Severity::warning,
-           {Stack::engine, Stack::tunix, Stack::vllm_tpu},
+           {model::Stack::engine, model::Stack::tunix, model::Stack::vllm_tpu},
            "A sharding rule splits a tensor differently from its matmul",
            "The result is correct with any spec, but XLA and Meshwright's engine gather such a tensor before every use "
            "and scatter its gradient afterwards.",

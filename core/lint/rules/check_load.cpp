@@ -60,7 +60,7 @@ void ver_1(const CheckInput& input, const RuleReport& report) {
 
 void dtype_1(const CheckInput& input, const RuleReport& report) {
   const Fix bf16{"Hold weights in bf16", "", {{"train.dtype", "bf16"}}};
-  if (input.stack == Stack::tunix && input.dtype == model::WeightType::f32 && real_size(input))
+  if (input.stack == model::Stack::tunix && input.dtype == model::WeightType::f32 && real_size(input))
     report.add({.message = "weights stay in float32, Tunix's default: twice the memory of bf16",
                 .place = "train.dtype",
                 .found = "f32",
@@ -167,7 +167,7 @@ void load_3(const CheckInput& input, const RuleReport& report) {
 }  // namespace
 
 std::vector<CheckRule> load_rules() {
-  const std::vector<Stack> tunix{Stack::tunix};
+  const std::vector<model::Stack> tunix{model::Stack::tunix};
   return {
       {"VER-1", Severity::error, tunix, "A version outside Tunix's pins",
        "Older flax and qwix shard adapters wrongly or not at all, jax 0.7.2 is slow, 0.11 breaks flax, safetensors 0.8 "

@@ -12,7 +12,7 @@ namespace {
 using model::Role;
 
 ModuleNaming naming_of(const CheckInput& input) {
-  return input.stack == Stack::tunix ? ModuleNaming::qwix : ModuleNaming::peft;
+  return input.stack == model::Stack::tunix ? ModuleNaming::qwix : ModuleNaming::peft;
 }
 
 // The modules that the user's expression adapts; none if it is generated from the targets, which always matches.
@@ -123,8 +123,9 @@ void cov_3(const CheckInput& input, const RuleReport& report) {
     const bool adapted =
         std::any_of(c->adapted.begin(), c->adapted.end(), [&](const LoraModule& a) { return a.path == m.path; });
     const std::string_view name = last_component(m.path);
-    const bool reported_elsewhere = (name == "k_einsum" && misses_k_einsum(*c)) ||
-                                    (name == "attn_vec_einsum" && input.stack == Stack::tunix && !c->adapted.empty());
+    const bool reported_elsewhere =
+        (name == "k_einsum" && misses_k_einsum(*c)) ||
+        (name == "attn_vec_einsum" && input.stack == model::Stack::tunix && !c->adapted.empty());
     if (!adapted && !reported_elsewhere) missing.push_back(m);
   }
   if (missing.empty()) return;
@@ -220,14 +221,15 @@ void cov_5(const CheckInput& input, const RuleReport& report) {
 void scale_1(const CheckInput& input, const RuleReport& report) {
   if (!trains_lora(input)) return;
   const options::Lora& l = input.lora->options;
-  if (input.stack == Stack::tunix && is_older(input, {"qwix", "0.1.0", "whether alpha is divided by the rank"}, report))
+  if (input.stack == model::Stack::tunix &&
+      is_older(input, {"qwix", "0.1.0", "whether alpha is divided by the rank"}, report))
     report.add({.message = "this qwix scales adapters by alpha itself, not by alpha / rank",
                 .place = "stack.versions",
                 .found = "qwix " + input.versions.at("qwix") + ", scale " + number_text(l.alpha),
                 .expected = "scale " + number_text(l.alpha / l.rank) + ", qwix 0.1.0 or newer",
                 .fixes = {{"Use qwix 0.1.8", "", {set_version(input, "qwix", "0.1.8")}}}},
                Severity::error);
-  const bool root = l.rslora && input.stack != Stack::tunix;
+  const bool root = l.rslora && input.stack != model::Stack::tunix;
   const double scale = l.alpha / (root ? std::sqrt(l.rank) : l.rank);
   if (scale >= 0.25 && scale <= 4) return;
   const double alpha = root ? std::round(std::sqrt(l.rank)) : l.rank;
@@ -244,9 +246,10 @@ void scale_1(const CheckInput& input, const RuleReport& report) {
 // PEFT, which TRL and the engine follow, and torchtune compute DoRA; PEFT and the engine have LoRA+.
 void variant_1(const CheckInput& input, const RuleReport& report) {
   if (!trains_lora(input)) return;
-  const bool here = input.stack == Stack::engine, peft = input.stack == Stack::trl_fsdp;
+  const bool here = input.stack == model::Stack::engine, peft = input.stack == model::Stack::trl_fsdp;
   const std::string stack(model::to_string(input.stack));
-  if (const bool computes = here || peft || input.stack == Stack::torchtune; input.lora->options.dora && !computes)
+  if (const bool computes = here || peft || input.stack == model::Stack::torchtune;
+      input.lora->options.dora && !computes)
     report.add({.message = stack + " does not compute DoRA",
                 .place = "lora.dora",
                 .found = "true",
@@ -288,8 +291,8 @@ void remat_2(const CheckInput& input, const RuleReport& report) {
 }  // namespace
 
 std::vector<CheckRule> lora_rules() {
-  const std::vector<Stack> tunix{Stack::tunix}, jax_or_peft{Stack::tunix, Stack::trl_fsdp},
-      accelerators{Stack::tunix, Stack::torchax, Stack::trl_fsdp};
+  const std::vector<model::Stack> tunix{model::Stack::tunix}, jax_or_peft{model::Stack::tunix, model::Stack::trl_fsdp},
+      accelerators{model::Stack::tunix, model::Stack::torchax, model::Stack::trl_fsdp};
   return {
       {"COV-1", Severity::error, tunix, "Global layers whose V is their K (Gemma 4 12B, 26B, 31B) need .*k_einsum",
        "In these layers Tunix has a k_einsum in place of kv_einsum, and .*kv_einsum does not fullmatch it. The rule "
@@ -327,6 +330,93 @@ std::vector<CheckRule> lora_rules() {
       {"REMAT-2", Severity::warning, accelerators, "Long rows without remat",
        "Gemma 2 2B with LoRA, 4 rows of 8,192 tokens, needed about 41 GB without remat.",
        "keras-team/keras-hub#2158; google/tunix#309; Tunix's RematConfig defaults to NONE", remat_2},
+  };
+}
+
+namespace {
+
+using model::Role;
+
+bool has_towers(const model::Config& c) {
+  return c.hf_prefix.find("language_model") != std::string::npos && c.hf_model_type != "gemma4_unified";
+}
+
+void peft_1(const CheckInput& input, const RuleReport& report) {
+  if (!trains_lora(input) || !input.lora->options.module_path.empty()) return;
+  std::vector<Role> roles = input.lora->targets;
+  const auto& type = input.config.hf_model_type;
+  const bool no_default = type == "gemma3" || type == "gemma4_text" || type == "gemma4_unified";
+  const bool missing = roles.empty() && no_default;
+  if (!missing && !has_towers(input.config)) return;
+  if (roles.empty()) roles = {Role::q_proj, Role::v_proj};
+  std::vector<Edit> edits{{"lora.module_path", lora_pattern(input.inventory, roles, ModuleNaming::peft)}};
+  if (input.lora->targets.empty()) edits.push_back({"lora.targets", Json::array({"q_proj", "v_proj"})});
+  report.add({.message = missing
+                             ? "PEFT has no default target_modules for " + type
+                             : "a list of suffixes hits the vision and audio towers of " + input.config.id + ", too",
+              .place = "lora.module_path",
+              .found = missing ? "no targets" : "a list",
+              .expected = "an expression that names language_model",
+              .fixes = {{"Name the language model's modules by expression", "", std::move(edits)}}});
+}
+
+bool serves_adapter(const CheckInput& input) {
+  return input.lora && input.exported.serve_as == options::AdapterServing::adapter;
+}
+Fix serve_merged() {
+  return {"Serve merged weights", "a whole copy of the weights per adapter", {{"export.serve_as", "merged"}}};
+}
+
+void peft_2(const CheckInput& input, const RuleReport& report) {
+  if (!serves_adapter(input)) return;
+  const auto& names = input.lora->adapter_tensors;
+  if (!names) return report.unchecked("the adapter to serve (lora.adapter)");
+  std::vector<std::string> accepted{"base_model.model." + input.config.hf_prefix};
+  if (has_towers(input.config)) accepted.push_back("base_model.model.model.language_model.");
+  for (const std::string& name : *names) {
+    const size_t layers = name.find("layers.");
+    if (layers == std::string::npos) continue;
+    const std::string prefix = name.substr(0, layers);
+    if (std::find(accepted.begin(), accepted.end(), prefix) != accepted.end()) continue;
+    report.add({.message = "the adapter's tensors are not named for the class that serves this model",
+                .place = "lora.adapter",
+                .found = prefix,
+                .expected = accepted.back(),
+                .fixes = {serve_merged()}});
+    return;
+  }
+}
+
+void peft_3(const CheckInput& input, const RuleReport& report) {
+  if (!serves_adapter(input) || !has_key_equals_value(input.config)) return;
+  const auto& targets = input.lora->targets;
+  if (std::find(targets.begin(), targets.end(), Role::k_proj) == targets.end()) return;
+  report.add(
+      {.message =
+           "global layers take V from the K projection: an adapter on K has to change V, and the server's V slot "
+           "does not get it",
+       .place = "export.serve_as",
+       .found = "adapter",
+       .expected = "merged",
+       .fixes = {serve_merged()}});
+}
+
+}  // namespace
+
+std::vector<CheckRule> peft_rules() {
+  const std::vector<model::Stack> peft{model::Stack::trl_fsdp}, vllm{model::Stack::vllm_tpu, model::Stack::vllm_gpu};
+  return {
+      {"PEFT-1", Severity::error, peft, "A target list on a multimodal base, or none where PEFT has no default",
+       "Suffixes such as q_proj also hit the towers: Gemma 4's clippable linears are refused, Gemma 3's SigLIP is "
+       "adapted without a warning.",
+       "huggingface/peft#3129, #3130; peft/utils/constants.py", peft_1},
+      {"PEFT-2", Severity::error, vllm, "The adapter's keys do not fit the serving class",
+       "Keys under another prefix are not found, so the base model answers.",
+       "vllm-project/vllm#38844, #39278, #41702, #39246; sgl-project/sglang#25913", peft_2},
+      {"PEFT-3", Severity::error, vllm, "An adapter on K where V is K",
+       "An engine that loads K twice into a fused qkv and adds the K delta to the K slot only computes another model "
+       "than was trained.",
+       "vllm/model_executor/models/gemma4.py; sgl-project/sglang#28199; vllm-project/vllm#41944", peft_3},
   };
 }
 

@@ -6,7 +6,7 @@
 #include "core/lint/rules/lora_modules.h"
 #include "core/lint/rules/rules.h"
 #include "core/mesh/collectives/engine_step.h"
-#include "core/mesh/layout/unused_axes.h"
+#include "core/mesh/layout/sharding_options.h"
 
 namespace mw::lint {
 
@@ -124,7 +124,7 @@ void tp_1(const CheckInput& input, const RuleReport& report) {
   const auto all = needs_of(input);
   for (const SizeConstraint& need : all) {
     if (is_satisfied(need, input.mesh) || !is_over(need, Axes::model) || need.dim == model::Axis::rank) continue;
-    if (input.stack == Stack::tunix && global_kv(input, need)) continue;  // TP-2
+    if (input.stack == model::Stack::tunix && global_kv(input, need)) continue;  // TP-2
     report.add(not_divided(input, all, need, dim_text(need) + " of " + need.tensor));
     return;  // one finding: its fix satisfies all constraints
   }
@@ -152,10 +152,10 @@ void fsdp_1(const CheckInput& input, const RuleReport& report) {
 
 // The consequence of an uneven batch: Tunix replicates it, Meshwright's engine leaves devices idle.
 std::string uneven_text(const CheckInput& input, int over) {
-  if (input.stack == Stack::tunix)
+  if (input.stack == model::Stack::tunix)
     return "the batch does not divide over fsdp: Tunix gives every device all rows, and each computes the whole batch";
   std::string plain = "the batch does not divide over the devices that split it";
-  if (input.stack != Stack::engine) return plain;
+  if (input.stack != model::Stack::engine) return plain;
   const int each = (input.batch + over - 1) / over, idle = over - (input.batch + each - 1) / each;
   return plain + (idle > 0 ? ": " + std::to_string(idle) + " of " + std::to_string(over) + " have no rows"
                            : ": the last has fewer rows and waits for the others");
@@ -165,7 +165,7 @@ void batch_1(const CheckInput& input, const RuleReport& report) {
   if (input.purpose != Purpose::train) return;
   const int over = batch_devices(input.mesh);
   if (input.batch % over == 0) return;
-  const bool runs = input.stack == Stack::tunix || input.stack == Stack::engine;
+  const bool runs = input.stack == model::Stack::tunix || input.stack == model::Stack::engine;
   report.add({.message = uneven_text(input, over),
               .place = "train.batch",
               .found = std::to_string(input.batch) + " rows over " + std::to_string(over),
@@ -212,7 +212,7 @@ void mesh_2(const CheckInput& input, const RuleReport& report) {
     } else {
       finding.fixes = mesh_fixes(input, needs_of(input));
     }
-    report.add(std::move(finding), input.stack == Stack::engine ? p.severity : Severity::error);
+    report.add(std::move(finding), input.stack == model::Stack::engine ? p.severity : Severity::error);
   }
 }
 
@@ -386,7 +386,8 @@ void net_1(const CheckInput& input, const RuleReport& report) {
 }  // namespace
 
 std::vector<CheckRule> mesh_rules() {
-  const std::vector<Stack> tunix{Stack::tunix}, trains{Stack::engine, Stack::tunix, Stack::torchax, Stack::trl_fsdp};
+  const std::vector<model::Stack> tunix{model::Stack::tunix},
+      trains{model::Stack::engine, model::Stack::tunix, model::Stack::torchax, model::Stack::trl_fsdp};
   return {
       {"MESH-SIZE", Severity::error, kAllStacks, "The mesh's product is not the device count",
        "jax.make_mesh and torchrun refuse it.", "jax.make_mesh; tunix.utils.mesh.create_mesh", mesh_size,

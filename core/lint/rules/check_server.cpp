@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kUsefulRequest = 256;  // tokens; a shorter limit is no fix
 
-bool is_vllm(Stack stack) {
-  return stack == Stack::vllm_tpu || stack == Stack::vllm_gpu;
+bool is_vllm(model::Stack stack) {
+  return stack == model::Stack::vllm_tpu || stack == model::Stack::vllm_gpu;
 }
 
 std::string tokens_text(std::int64_t n) {
@@ -50,7 +50,7 @@ void serve_2(const CheckInput& input, const RuleReport& report) {
 }
 
 void serve_3(const CheckInput& input, const RuleReport& report) {
-  if (!input.server || input.stack == Stack::engine) return;
+  if (!input.server || input.stack == model::Stack::engine) return;
   const int most = input.config.max_positions, asked = input.server->max_model_len;
   if (most <= 0 || asked <= most) return;
   report.add({.message = "the longest request exceeds the positions that the model knows",
@@ -63,7 +63,7 @@ void serve_3(const CheckInput& input, const RuleReport& report) {
 }
 
 void serve_4(const CheckInput& input, const RuleReport& report) {
-  if (!input.server || input.stack == Stack::engine) return;
+  if (!input.server || input.stack == model::Stack::engine) return;
   const ServerInput& s = *input.server;
   if (!s.longest_request) return report.unchecked("a memory plan of the target (target.id)");
   const std::int64_t held = *s.longest_request;

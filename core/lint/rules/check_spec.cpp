@@ -100,7 +100,7 @@ void shard_2(const CheckInput& input, const RuleReport& report) {
                 .expected = "split over the mesh",
                 .fixes = std::move(fixes)});
   };
-  if (input.stack == Stack::tunix && input.config.family == model::Family::gemma4 &&
+  if (input.stack == model::Stack::tunix && input.config.family == model::Family::gemma4 &&
       is_older(input, {"google-tunix", "0.1.7", "whether the embedding is split"}, report))
     add("this Tunix keeps Gemma 4's embedding whole on every device",
         std::int64_t{2} * input.config.vocab * input.config.dim, "stack.versions",
@@ -160,9 +160,10 @@ void shard_3(const CheckInput& input, const RuleReport& report) {
 }  // namespace
 
 std::vector<CheckRule> spec_rules() {
-  const std::vector<Stack> sharded{Stack::engine,       Stack::tunix,  Stack::vllm_tpu, Stack::vllm_gpu,
-                                   Stack::tensorrt_llm, Stack::sglang, Stack::jetstream},
-      trains{Stack::engine, Stack::tunix, Stack::torchax, Stack::trl_fsdp};
+  const std::vector<model::Stack> sharded{model::Stack::engine,   model::Stack::tunix,        model::Stack::vllm_tpu,
+                                          model::Stack::vllm_gpu, model::Stack::tensorrt_llm, model::Stack::sglang,
+                                          model::Stack::jetstream},
+      trains{model::Stack::engine, model::Stack::tunix, model::Stack::torchax, model::Stack::trl_fsdp};
   constexpr std::string_view kNamed = "jax.sharding.NamedSharding";
   return {
       {"SPEC-RANK", Severity::error, kAllStacks, "A spec with more entries than the tensor has dimensions",

@@ -55,7 +55,7 @@ void tok_1(const CheckInput& input, const RuleReport& report) {
 
 void tok_2(const CheckInput& input, const RuleReport& report) {
   const options::ChatFormat chat = input.chat.chat;
-  const bool gemma3 = chat == options::ChatFormat::gemma3 && input.stack == Stack::tunix;
+  const bool gemma3 = chat == options::ChatFormat::gemma3 && input.stack == model::Stack::tunix;
   if (chat != options::ChatFormat::gemma2 && !gemma3) return;
   if (!input.chat.system_turns) return report.unchecked("whether the data has system turns (data.path)");
   if (!*input.chat.system_turns) return;
@@ -147,7 +147,7 @@ void logits_1(const CheckInput& input, const RuleReport& report) {
 }  // namespace
 
 std::vector<CheckRule> text_rules() {
-  const std::vector<Stack> others{Stack::tunix, Stack::torchax, Stack::trl_fsdp};
+  const std::vector<model::Stack> others{model::Stack::tunix, model::Stack::torchax, model::Stack::trl_fsdp};
   return {
       {"TOK-1", Severity::error, others, "Not exactly one <bos> at the start",
        "Without <bos> the loss is 3.6 to 6.6 nats higher; two of them also degrade the model. Gemma 4's tokenizer adds "

@@ -15,7 +15,7 @@ std::vector<CheckRule> export_rules();                // EXP
 std::vector<CheckRule> text_rules();                  // TOK, PAD, LOGITS
 std::vector<CheckRule> server_rules();                // SERVE
 
-inline const std::vector<Stack> kAllStacks{};  // CheckRule::stacks of rules that apply to every stack
+inline const std::vector<model::Stack> kAllStacks{};  // CheckRule::stacks of rules that apply to every stack
 
 // Compares dotted versions by their numbers and returns -1, 0 or 1; ignores suffixes: "0.1.8+33" equals "0.1.8".
 int compare_versions(std::string_view a, std::string_view b);

@@ -55,9 +55,9 @@ struct Collective {
 };
 
 enum class StepKind { train_lora, train_full, forward, decode };
-enum class Residual {  // how the residual stream is laid out over model axes
-  whole,               // all-reduced after each block (Megatron; sampling)
-  split                // along its width (Tunix training): an all-gather before and a reduce-scatter after each block
+enum class ResidualLayout {  // how the residual stream is laid out over model axes
+  whole,                     // all-reduced after each block (Megatron; sampling)
+  split  // along its width (Tunix training): an all-gather before and a reduce-scatter after each block
 };
 enum class Recompute { none, layers };  // layers: the backward repeats each layer's forward
 enum class GradientSum { each_micro_batch, each_step };
@@ -78,7 +78,7 @@ struct StepShape {
   int accumulation = 1;             // micro-batches in a step
   int row_norms = -1;               // times that a step computes the norms of DoRA; -1: in every micro-batch
   Recompute recompute = Recompute::layers;
-  Residual residual = Residual::whole;
+  ResidualLayout residual = ResidualLayout::whole;
   GradientSum gradient_sum = GradientSum::each_micro_batch;
   ExpertExchange exchange = ExpertExchange::all_to_all;
   int weight_bytes = 2, adapter_bytes = 2, activation_bytes = 2, gradient_bytes = 2, logit_bytes = 4;

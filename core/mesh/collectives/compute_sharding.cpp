@@ -92,7 +92,7 @@ ComputeSharding::ComputeSharding(const Mesh& mesh, const Placement& placement, c
     if (p.role == Role::experts_gate_up) blocks[2] = on(&p, Axis::mlp) & model_;
     if (p.role == Role::ple_gate) blocks[3] = on(&p, Axis::ple) & model_;
   }
-  if (step.residual == Residual::split) residual_ = parallel(Block::attention, 0) | parallel(Block::mlp, 0);
+  if (step.residual == ResidualLayout::split) residual_ = parallel(Block::attention, 0) | parallel(Block::mlp, 0);
 }
 
 AxisSet ComputeSharding::set_of(const std::vector<std::string>& axes) const {

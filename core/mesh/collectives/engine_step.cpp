@@ -20,7 +20,7 @@ StepShape engine_step(const EngineStep& step) {
   return {.work = step.work,
           .row_norms = 1,
           .recompute = step.recompute,
-          .residual = Residual::whole,
+          .residual = ResidualLayout::whole,
           .gradient_sum = GradientSum::each_micro_batch,
           .weight_bytes = step.weight_bytes,
           .adapter_bytes = 4,
@@ -47,12 +47,12 @@ BatchSlice batch_slice(const Mesh& mesh, int device) {
   return share;
 }
 
-Range batch_rows(const BatchSlice& share, std::int64_t rows) {
+IndexInterval batch_rows(const BatchSlice& share, std::int64_t rows) {
   const std::int64_t each = (rows + share.ways - 1) / share.ways;
   return {std::min(share.index * each, rows), std::min((share.index + 1) * each, rows)};
 }
 
-Range reduction_range(std::int64_t elements, size_t devices, size_t index) {
+IndexInterval reduction_range(std::int64_t elements, size_t devices, size_t index) {
   return batch_rows({.index = static_cast<std::int64_t>(index), .ways = static_cast<std::int64_t>(devices)}, elements);
 }
 

@@ -35,10 +35,10 @@ struct BatchSlice {
 };
 BatchSlice batch_slice(const Mesh& mesh, int device);
 // The rows of a slice. Slices are rounded up, so the last ones may be shorter or empty.
-Range batch_rows(const BatchSlice& share, std::int64_t rows);
+IndexInterval batch_rows(const BatchSlice& share, std::int64_t rows);
 
 // The range of `elements` that device `index` of `devices` sums for all devices that store them.
-Range reduction_range(std::int64_t elements, size_t devices, size_t index);
+IndexInterval reduction_range(std::int64_t elements, size_t devices, size_t index);
 
 // `tokens`: of the device's rows without padding; `loss_tokens`: those with a target; `logit_row_bytes`: bytes of a
 // logit row over the device's part of the vocabulary. Rows without a target are not computed.

@@ -10,11 +10,11 @@ namespace {
 using model::Axis;
 using model::Role;
 
-std::int64_t size_of(const Range& r) {
+std::int64_t size_of(const IndexInterval& r) {
   return r.end - r.begin;
 }
 
-bool holds(const Range& outer, const Range& inner) {
+bool holds(const IndexInterval& outer, const IndexInterval& inner) {
   return outer.begin <= inner.begin && inner.end <= outer.end;
 }
 
@@ -61,7 +61,7 @@ class Localiser {
 
  private:
   // The range of dimension d on the device if only `axes` split it.
-  Range part(const PlacedTensor& tensor, size_t d, AxisSet axes) const {
+  IndexInterval part(const PlacedTensor& tensor, size_t d, AxisSet axes) const {
     std::int64_t index = 0, ways = 1;
     for (const std::string& name : tensor.spec.dims[d])
       for (int a = 0; a < form_.axes(); ++a)
@@ -82,7 +82,7 @@ class Localiser {
   }
 
   // The range of the tensor that determines the block's split; [0, otherwise) if the model does not have it.
-  Range leading(Role role, int layer, Axis axis, std::int64_t otherwise) const {
+  IndexInterval leading(Role role, int layer, Axis axis, std::int64_t otherwise) const {
     const PlacedTensor* p = form_.find(role, layer);
     if (!p) return {0, otherwise};
     const size_t d = dimension(*p, axis);
@@ -112,21 +112,21 @@ class Localiser {
       impossible(*form_.find(Role::q_proj, static_cast<int>(layer)),
                  "a layer that borrows keys and values splits its heads differently from the layer that computes them",
                  "the spec of layers." + std::to_string(donor) + ".q_proj");
-    Range &own = out_.layers[static_cast<size_t>(donor)].kv_heads, &borrowed = out_.layers[layer].kv_heads;
+    IndexInterval &own = out_.layers[static_cast<size_t>(donor)].kv_heads, &borrowed = out_.layers[layer].kv_heads;
     own = borrowed = {std::min(own.begin, borrowed.begin), std::max(own.end, borrowed.end)};
     for (size_t l = 0; l < layer; ++l)
       if (whole_.layers[l].kv_donor == donor) out_.layers[l].kv_heads = own;
   }
 
-  Range same_in_all_layers(Role role, Axis axis, std::int64_t size) const {
-    const Range first = leading(role, 0, axis, size);
+  IndexInterval same_in_all_layers(Role role, Axis axis, std::int64_t size) const {
+    const IndexInterval first = leading(role, 0, axis, size);
     for (int layer = 1; layer < static_cast<int>(whole_.layers.size()); ++layer)
       if (leading(role, layer, axis, size) != first)
         impossible(*form_.find(role, layer), "layers split this tensor in different ways", "one spec for all layers");
     return first;
   }
 
-  Range vocabulary(Role role, std::int64_t& rows) const {
+  IndexInterval vocabulary(Role role, std::int64_t& rows) const {
     const PlacedTensor* p = form_.find(role, -1);
     if (!p) return {};
     const size_t d = dimension(*p, Axis::vocab);
@@ -141,7 +141,7 @@ class Localiser {
   void check(const PlacedTensor& tensor) const {
     const Block block = block_of(tensor.base);
     if (block == Block::vocab || block == Block::none || tensor.layer < 0) return;
-    const std::vector<Range> needed = working_piece(out_, tensor);
+    const std::vector<IndexInterval> needed = working_piece(out_, tensor);
     for (size_t d = 0; d < tensor.dims.size(); ++d)
       if (!holds(part(tensor, d, form_.working(tensor)), needed[d]))
         impossible(tensor, "its parts lie on other devices than those of the block they are used with",
@@ -162,12 +162,12 @@ LocalConfig local_config(const model::Config& whole, const ComputeSharding& form
   return Localiser(whole, form, placement, mesh, device).run();
 }
 
-std::vector<Range> working_piece(const LocalConfig& local, const PlacedTensor& tensor) {
+std::vector<IndexInterval> working_piece(const LocalConfig& local, const PlacedTensor& tensor) {
   const Block block = block_of(tensor.base);
   const LocalLayer* const l = tensor.layer >= 0 ? &local.layers[static_cast<size_t>(tensor.layer)] : nullptr;
-  std::vector<Range> ranges;
+  std::vector<IndexInterval> ranges;
   for (const model::Dim& d : tensor.dims) {
-    Range& r = ranges.emplace_back(Range{0, d.size});
+    IndexInterval& r = ranges.emplace_back(IndexInterval{0, d.size});
     if (d.axis == Axis::vocab && tensor.base == Role::embed) r = local.vocab;
     if (d.axis == Axis::vocab && tensor.base == Role::ple_embed) r = local.ple_vocab;
     if (!l) continue;

@@ -10,7 +10,7 @@
 namespace mw::mesh {
 
 struct LocalLayer {
-  Range heads, kv_heads,
+  IndexInterval heads, kv_heads,
       mlp;        // of the whole layer's; kv_heads: those that its query heads read, a donor's for borrowers
   int group = 1;  // query heads per KV head
   // The local index of the KV head that the local query head `head` reads.
@@ -23,8 +23,8 @@ struct LocalConfig {
   // sizes are those of the whole model, including dim and ple_dim.
   model::Config config;
   std::vector<LocalLayer> layers;
-  Range experts, ple;               // columns of every expert; the part of ple_dim that the device's gates compute
-  Range vocab, ple_vocab;           // rows of the embedding and of the per-layer embedding, without padding
+  IndexInterval experts, ple;       // columns of every expert; the part of ple_dim that the device's gates compute
+  IndexInterval vocab, ple_vocab;   // rows of the embedding and of the per-layer embedding, without padding
   std::int64_t ple_vocab_rows = 0;  // rows of ple_vocab with padding
   std::int64_t vocab_parts = 1;     // devices that share the embedding
 };
@@ -37,6 +37,6 @@ LocalConfig local_config(const model::Config& whole, const ComputeSharding& form
 model::TensorInventory local_inventory(const LocalConfig& local);
 
 // The range of each dimension of a weight or adapter that the device computes with.
-std::vector<Range> working_piece(const LocalConfig& local, const PlacedTensor& tensor);
+std::vector<IndexInterval> working_piece(const LocalConfig& local, const PlacedTensor& tensor);
 
 }  // namespace mw::mesh

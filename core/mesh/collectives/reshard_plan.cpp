@@ -37,13 +37,13 @@ bool is_column(const PlacedTensor& p, Axis axis) {
   }
 }
 
-std::int64_t size_of(const std::vector<Range>& runs) {
+std::int64_t size_of(const std::vector<IndexInterval>& runs) {
   std::int64_t n = 0;
-  for (const Range& r : runs) n += r.end - r.begin;
+  for (const IndexInterval& r : runs) n += r.end - r.begin;
   return n;
 }
 
-void append(std::vector<Range>& runs, const Range& run) {
+void append(std::vector<IndexInterval>& runs, const IndexInterval& run) {
   if (run.begin >= run.end) return;
   if (!runs.empty() && runs.back().end == run.begin)
     runs.back().end = run.end;
@@ -52,9 +52,10 @@ void append(std::vector<Range>& runs, const Range& run) {
 }
 
 // The runs of one more dimension inside those of the outer ones.
-std::vector<Range> refined(const std::vector<Range>& outer, std::int64_t size, const Range& part) {
-  std::vector<Range> runs;
-  for (const Range& o : outer) {
+std::vector<IndexInterval> refined(const std::vector<IndexInterval>& outer, std::int64_t size,
+                                   const IndexInterval& part) {
+  std::vector<IndexInterval> runs;
+  for (const IndexInterval& o : outer) {
     if (part.begin == 0 && part.end == size) {
       append(runs, {o.begin * size, o.end * size});
       continue;
@@ -64,7 +65,7 @@ std::vector<Range> refined(const std::vector<Range>& outer, std::int64_t size, c
   return runs;
 }
 
-std::vector<IndexRange> common(const std::vector<Range>& from, const std::vector<Range>& to) {
+std::vector<IndexRange> common(const std::vector<IndexInterval>& from, const std::vector<IndexInterval>& to) {
   std::vector<IndexRange> stretches;
   std::int64_t before_from = 0, before_to = 0;  // rows of earlier runs
   for (size_t f = 0, t = 0; f < from.size() && t < to.size();) {
@@ -117,10 +118,10 @@ std::int64_t RegionOverlap::elements() const {
   return size_of(rows) * size_of(cols);
 }
 
-IndexRegion region_of(const PlacedTensor& tensor, const std::vector<Range>& ranges) {
+IndexRegion region_of(const PlacedTensor& tensor, const std::vector<IndexInterval>& ranges) {
   IndexRegion region{{{0, 1}}, {{0, 1}}};
   for (size_t d = 0; d < tensor.dims.size(); ++d) {
-    std::vector<Range>& runs = is_column(tensor, tensor.dims[d].axis) ? region.cols : region.rows;
+    std::vector<IndexInterval>& runs = is_column(tensor, tensor.dims[d].axis) ? region.cols : region.rows;
     runs = refined(runs, tensor.dims[d].size, ranges[d]);
   }
   return region;
@@ -213,7 +214,7 @@ std::vector<Stage> ReshardPlan::sum_reads(int device) const {
   const DeviceCopies& own = copies(device);
   const std::int64_t elements = stored[static_cast<size_t>(device)].elements();
   for (size_t i = 0; i < own.replicas.size(); ++i) {
-    const Range part = reduction_range(elements, own.replicas.size(), i);
+    const IndexInterval part = reduction_range(elements, own.replicas.size(), i);
     if (own.replicas[i].device != device) {
       reads[own.replicas[i].stage] += part.end - part.begin;
       continue;

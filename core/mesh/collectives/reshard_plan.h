@@ -19,14 +19,14 @@ namespace mw::mesh {
 // All rows in `rows` at all columns in `cols`: ascending ranges that do not touch. A region is stored row by row
 // without gaps. A vector is one row; the matrices of experts are stacked.
 struct IndexRegion {
-  std::vector<Range> rows, cols;
+  std::vector<IndexInterval> rows, cols;
   std::int64_t height() const;
   std::int64_t width() const;
   std::int64_t elements() const { return height() * width(); }
   bool operator==(const IndexRegion&) const = default;
 };
 // ranges: of the tensor's dimensions, as piece() and working_piece() give them.
-IndexRegion region_of(const PlacedTensor& tensor, const std::vector<Range>& ranges);
+IndexRegion region_of(const PlacedTensor& tensor, const std::vector<IndexInterval>& ranges);
 
 // `count` rows or columns, by their positions in two regions.
 struct IndexRange {

@@ -7,9 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "core/mesh/layout/indivisible.h"
 #include "core/mesh/layout/presets.h"
-#include "core/mesh/layout/rule_matcher.h"
 
 namespace mw::mesh {
 namespace {
@@ -42,6 +40,104 @@ void cut(PlacedTensor& tensor, const Mesh& mesh) {
     tensor.shards *= tensor.pieces.back();
   }
   tensor.replicas = std::max<std::int64_t>(1, mesh.devices() / tensor.shards);
+}
+
+std::string_view noun(Axis axis) {
+  static constexpr std::string_view kNouns[] = {"rows of the vocabulary",
+                                                "values of the model's width",
+                                                "query heads",
+                                                "KV heads",
+                                                "values of a head",
+                                                "columns of the MLP",
+                                                "values",
+                                                "ranks of the adapter",
+                                                "experts",
+                                                "values of the per-layer embedding",
+                                                "values"};
+  return kNouns[static_cast<size_t>(axis)];
+}
+
+std::string layers_text(const std::set<int>& layers) {
+  if (layers.empty() || *layers.begin() < 0) return "";
+  std::string text = layers.size() == 1 ? " in layer " : " in layers ";
+  int shown = 0;
+  for (const int layer : layers) {
+    if (shown == 3 && layers.size() > 4) {
+      text += ", ... " + std::to_string(*layers.rbegin());
+      break;
+    }
+    text += (shown++ ? ", " : "") + std::to_string(layer);
+  }
+  return layers.size() > 4 ? text + ", " + std::to_string(layers.size()) + " layers" : text;
+}
+
+std::string join(const std::set<std::string>& names) {
+  std::string text;
+  size_t i = 0;
+  for (const std::string& name : names) text += (i++ == 0 ? "" : i == names.size() ? " and " : ", ") + name;
+  return text;
+}
+
+std::string legal_text(const Placement& placement, const Mesh& mesh, const std::string& axis) {
+  std::string text;
+  const int now = mesh.size(axis);
+  const std::vector<int> legal = legal_sizes(placement, mesh, axis, std::clamp(now, 32, 1 << 14) * 2);
+  for (const int n : legal) text += (text.empty() ? "" : ", ") + std::to_string(n);
+  return text;
+}
+
+// Collects dimensions that their axes do not divide and reports one problem for all tensors with the same cause.
+class IndivisibleDimensions {
+ public:
+  void add(const PlacedTensor& tensor, size_t dimension);
+  // TP-1, FSDP-1 or SPEC-DIVIDES problems, ordered by axis.
+  std::vector<Problem> problems(const Placement& placement, const Mesh& mesh) const;
+
+ private:
+  struct Where {
+    std::string first;  // tensor
+    std::set<std::string> kinds;
+    std::set<int> layers;
+  };
+  using Cause = std::tuple<std::vector<std::string>, model::Axis, std::int64_t>;  // axes, dimension, its size
+  static Problem problem_of(const Cause& cause, const Where& where, const Placement& placement, const Mesh& mesh);
+  std::map<Cause, Where> found_;
+};
+
+void IndivisibleDimensions::add(const PlacedTensor& tensor, size_t dimension) {
+  Where& where = found_[{tensor.spec.dims[dimension], tensor.dims[dimension].axis, tensor.dims[dimension].size}];
+  if (model::is_adapter(tensor.role) && !where.kinds.empty()) return;  // its base was reported with the same cause
+  if (where.first.empty()) where.first = tensor.name;
+  // "layers.12.k_proj": k_proj
+  where.kinds.insert(tensor.layer < 0 ? tensor.name : tensor.name.substr(tensor.name.find('.', 7) + 1));
+  where.layers.insert(tensor.layer);
+}
+
+std::vector<Problem> IndivisibleDimensions::problems(const Placement& placement, const Mesh& mesh) const {
+  std::vector<Problem> list;
+  for (const auto& [cause, where] : found_) list.push_back(problem_of(cause, where, placement, mesh));
+  return list;
+}
+
+Problem IndivisibleDimensions::problem_of(const Cause& cause, const Where& what, const Placement& placement,
+                                          const Mesh& mesh) {
+  const auto& [axes, dim, size] = cause;
+  std::string product, id = "SPEC-DIVIDES";
+  for (const std::string& axis : axes)
+    if (mesh.size(axis) > 1) product += (product.empty() ? "" : " x ") + axis + " " + std::to_string(mesh.size(axis));
+  // The axis to change: the first of more than one device.
+  const std::string axis =
+      *std::find_if(axes.begin(), axes.end(), [&](const std::string& a) { return mesh.size(a) > 1; });
+  if (axes.size() == 1 && axis == "tp") id = "TP-1";
+  if (axes.size() == 1 && axis == "fsdp") id = "FSDP-1";
+  const std::vector<int> legal = legal_sizes(placement, mesh, axis, mesh.size(axis));
+  return {.id = id,
+          .message = std::to_string(size) + " " + std::string(noun(dim)) + " cannot be split over " + product + " (" +
+                     join(what.kinds) + layers_text(what.layers) + ")",
+          .place = "tensor " + what.first + ", dimension " + std::string(axis_key(dim)),
+          .found = product,
+          .expected = "for every tensor, " + axis + " one of " + legal_text(placement, mesh, axis),
+          .fix = legal.empty() ? "choose another spec" : "set mesh." + axis + " = " + std::to_string(legal.back())};
 }
 
 class Placer {
@@ -137,6 +233,12 @@ class Placer {
 
 }  // namespace
 
+std::string_view axis_key(Axis axis) {
+  static constexpr std::string_view kKeys[] = {"vocab", "embed", "heads",   "kv_heads", "head_dim", "mlp",
+                                               "one",   "rank",  "experts", "ple",      "one"};
+  return kKeys[static_cast<size_t>(axis)];
+}
+
 std::int64_t PlacedTensor::elements() const {
   return std::accumulate(shard.begin(), shard.end(), std::int64_t{1}, std::multiplies<>());
 }
@@ -198,9 +300,9 @@ std::int64_t piece_of_dimension(const PlacedTensor& tensor, size_t d, const Mesh
 
 }  // namespace
 
-std::vector<Range> piece(const PlacedTensor& tensor, const Mesh& mesh, int device) {
+std::vector<IndexInterval> piece(const PlacedTensor& tensor, const Mesh& mesh, int device) {
   const std::vector<int> at = coordinate(mesh, device);
-  std::vector<Range> ranges;
+  std::vector<IndexInterval> ranges;
   for (size_t d = 0; d < tensor.dims.size(); ++d) {
     const std::int64_t begin = piece_of_dimension(tensor, d, mesh, at) * tensor.shard[d], n = tensor.dims[d].size;
     ranges.push_back({std::min(begin, n), std::min(begin + tensor.shard[d], n)});

@@ -84,13 +84,13 @@ Placement place(const model::TensorInventory& inventory, const Mesh& mesh, const
 // The tensor or adapter of this name; null where the placement has none.
 const PlacedTensor* find_tensor(const Placement& placement, std::string_view name);
 
-struct Range {
+struct IndexInterval {
   std::int64_t begin = 0, end = 0;
-  bool operator==(const Range&) const = default;
+  bool operator==(const IndexInterval&) const = default;
 };
 // The range of each dimension that the device at row-major mesh position `device` holds; empty beyond the last uneven
 // piece.
-std::vector<Range> piece(const PlacedTensor& tensor, const Mesh& mesh, int device);
+std::vector<IndexInterval> piece(const PlacedTensor& tensor, const Mesh& mesh, int device);
 // The index of that piece among the distinct pieces, row-major over the dimensions; -1 if the device holds none.
 std::int64_t piece_index(const PlacedTensor& tensor, const Mesh& mesh, int device);
 std::string_view axis_key(model::Axis axis);  // "kv_heads": for Problem::place and column titles

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The specs that sharding presets give to tensors. Pure functions; any thread.
+// The specs that sharding presets and rules of the user give to tensors. Functions: any thread.
 #pragma once
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/base/pattern.h"
 #include "core/mesh/layout/placement.h"
 
 namespace mw::mesh {
@@ -23,5 +30,32 @@ PresetSpec adapter_spec(const PlacedTensor& base, model::Role part, const std::v
                         const Mesh& mesh);
 // Whether K and V share one A, because their base is one tensor in Tunix.
 bool fuses_kv(const ShardingRules& rules);
+
+// Matches tensors against the user's sharding rules and validates the specs of the rules. Not thread-safe.
+class RuleMatcher {
+ public:
+  // Reports an invalid pattern in `problems`; its rule matches nothing. The arguments must outlive this object.
+  RuleMatcher(const ShardingRules& rules, const Mesh& mesh, std::vector<Problem>& problems);
+  // The index of the first rule that matches the name or the path, -1 if none does. Rules with "lora_" in their pattern
+  // apply to adapters only, all others to weights only.
+  int find(const std::string& name, const std::string& path, model::Role role);
+  // The spec of the rule with `rank` entries, without impossible ones. Reports each kind of fault once per rule.
+  PartitionSpec spec(int rule, const std::string& name, size_t rank, int tunix_slot);
+  void report_unused();
+
+ private:
+  bool matches(size_t i, const std::string& name, const std::string& path);
+  void report(size_t i, const Error& error);
+  void report_once(size_t i, const char* id, const std::string& axis, Problem problem);
+  std::string place(size_t i) const;
+  std::string shown(size_t i) const;
+
+  const ShardingRules& rules_;
+  const Mesh& mesh_;
+  std::vector<Problem>& problems_;
+  std::vector<std::optional<Pattern>> patterns_;
+  std::vector<bool> used_;
+  std::set<std::tuple<size_t, std::string, std::string>> reported_;  // rule, id, axis
+};
 
 }  // namespace mw::mesh

@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "core/base/nearest_names.h"
+#include "core/base/text.h"
 #include "core/model/inventory.h"
 
 namespace mw::plan {
@@ -80,7 +80,7 @@ size_t distance(const CalibrationFactor& factor, const hardware::Chip& chip) {
 }
 
 struct Group {
-  Stack stack;
+  model::Stack stack;
   hardware::Vendor vendor;
   std::string chip, maker;
   std::vector<const Measurement*> rows;
@@ -377,6 +377,8 @@ std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows,
 }
 
 void apply(const Calibration& calibration, Request& request) {
+  // Rows of the engine are trainings: they say nothing of its servers, whose rates are measured apart.
+  if (request.stack == model::Stack::engine && request.work != Work::train) return;
   const hardware::Chip& chip = request.target.chip;
   for (const Efficiencies::Named& n : Efficiencies::names()) {
     const CalibrationFactor* best = nullptr;
@@ -393,9 +395,9 @@ void apply(const Calibration& calibration, Request& request) {
   }
 }
 
-std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const Calibration& calibration,
-                                    std::stop_token stop) {
-  std::vector<Comparison> out;
+std::vector<RowPrediction> predict_all(const std::vector<Measurement>& rows, const Calibration& calibration,
+                                       std::stop_token stop) {
+  std::vector<RowPrediction> out;
   for (const Measurement& m : rows) {
     if (stop.stop_requested()) throw cancelled("the comparison");
     Request r = m.request;

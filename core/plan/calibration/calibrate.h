@@ -22,7 +22,7 @@ struct CalibrationBasis {
 std::string to_text(const CalibrationBasis& basis);  // "calibrated by you, 2026-11-21, steps.json"
 
 struct CalibrationFactor {
-  Stack stack = Stack::engine;
+  model::Stack stack = model::Stack::engine;
   std::string chip;  // id in the catalogue; empty: chips of `vendor` and `maker` without a factor of their own
   hardware::Vendor vendor = hardware::Vendor::tpu;
   std::string name;  // of Efficiencies::names()
@@ -55,7 +55,7 @@ WorkSize work_size(const Request& request, int users = 0);
 // The error of the prediction of a published row.
 struct RowError {
   FigureKind kind = FigureKind::training;
-  Stack stack = Stack::engine;
+  model::Stack stack = model::Stack::engine;
   std::string chip{}, source{};
   double log_ratio = 0;  // log(measured / predicted) of time or bytes; of an output rate, that of its time per token
   WorkSize size{};
@@ -77,8 +77,8 @@ struct ConformalFactor {
   enum class Evidence { own, stack, all };
   FigureKind kind = FigureKind::training;
   Evidence evidence = Evidence::all;
-  Stack stack = Stack::engine;  // not of Evidence::all
-  std::string chip{};           // of Evidence::own
+  model::Stack stack = model::Stack::engine;  // not of Evidence::all
+  std::string chip{};                         // of Evidence::own
   LimitFactors limits{1, 1};
   int rows = 0;  // scores that they were taken from
 };
@@ -129,8 +129,8 @@ bool at_limit(const CalibrationFactor& factor, const Efficiency& before, const F
 // Multiplies the request's efficiencies by the factors of its chip and stack and updates their origin and source.
 void apply(const Calibration& calibration, Request& request);
 
-std::vector<Comparison> predict_all(const std::vector<Measurement>& rows, const Calibration& calibration,
-                                    std::stop_token stop = {});
+std::vector<RowPrediction> predict_all(const std::vector<Measurement>& rows, const Calibration& calibration,
+                                       std::stop_token stop = {});
 
 }  // namespace mw::plan
 

@@ -8,8 +8,7 @@
 #include <tuple>
 
 #include "core/base/files.h"
-#include "core/base/input_file.h"
-#include "core/base/json_row.h"
+#include "core/base/json.h"
 
 namespace mw::plan {
 namespace {
@@ -111,7 +110,7 @@ constexpr std::array<double WorkSize::*, 6> kSizes{&WorkSize::devices, &WorkSize
 
 // The rows of a kind, stack and chip: [devices, slices, parameters, tokens, answer, users, log(measured / predicted)].
 Json errors_json(const std::vector<RowError>& errors) {
-  std::map<std::tuple<FigureKind, Stack, std::string>, Json> groups;
+  std::map<std::tuple<FigureKind, model::Stack, std::string>, Json> groups;
   for (const RowError& e : errors) {
     Json row = Json::array();
     for (double WorkSize::*const size : kSizes) row.push_back(std::llround(e.size.*size));

@@ -22,7 +22,7 @@ FigureKind pooled(FigureKind kind) {
   return kind == FigureKind::throughput ? FigureKind::tpot : kind;
 }
 
-const ConformalFactor* factor_of(const Calibration& calibration, Stack stack, const std::string& chip,
+const ConformalFactor* factor_of(const Calibration& calibration, model::Stack stack, const std::string& chip,
                                  FigureKind kind) {
   const bool measured = std::any_of(calibration.factors.begin(), calibration.factors.end(),
                                     [&](const CalibrationFactor& f) { return f.stack == stack && f.chip == chip; });
@@ -118,14 +118,14 @@ LimitFactors limits_of(const LocalError& error, double spreads) {
   return {std::exp(std::max(0.0, -low)), std::exp(std::max(0.0, high))};
 }
 
-std::string rows_text(const LocalError& error, Stack stack, const std::string& chip) {
+std::string rows_text(const LocalError& error, model::Stack stack, const std::string& chip) {
   return "90 % intervals: errors on " + std::to_string(error.rows) + " published rows of " +
          std::string(model::to_string(stack)) + " on " + chip + ", most of all those on work of this size";
 }
 
 }  // namespace
 
-IntervalFactors interval_factors(const Calibration& calibration, Stack stack, const std::string& chip,
+IntervalFactors interval_factors(const Calibration& calibration, model::Stack stack, const std::string& chip,
                                  const WorkSize& size) {
   IntervalFactors out;
   const FigureKind main = serves(stack) ? FigureKind::tpot : FigureKind::training;
@@ -218,13 +218,13 @@ std::optional<LimitFactors> limits_of(const std::vector<RowError>& rows) {
 }  // namespace
 
 std::vector<ConformalFactor> conformal_factors(const std::vector<RowError>& rows, const std::string& left_out) {
-  std::map<std::tuple<FigureKind, Evidence, Stack>, std::vector<RowError>> parts;
+  std::map<std::tuple<FigureKind, Evidence, model::Stack>, std::vector<RowError>> parts;
   for (const RowError& row : rows) {
     if (row.use != MeasurementUse::holdout) continue;
     if (!left_out.empty() && publication_of(row.source) == left_out) continue;
     const FigureKind kind = pooled(row.kind);
     parts[{kind, Evidence::stack, row.stack}].push_back(row);
-    parts[{kind, Evidence::all, Stack::engine}].push_back(row);
+    parts[{kind, Evidence::all, model::Stack::engine}].push_back(row);
   }
   std::vector<ConformalFactor> out;
   for (const auto& [part, errors] : parts) {
@@ -247,7 +247,7 @@ void calibrate_intervals(Calibration& calibration, const std::vector<RowError>& 
   calibration.intervals = conformal_factors(rows);
   calibration.errors.clear();
   calibration.scores.clear();
-  std::map<std::tuple<FigureKind, Stack, std::string>, GroupRows> groups;
+  std::map<std::tuple<FigureKind, model::Stack, std::string>, GroupRows> groups;
   for (const RowError& row : rows)
     if (has_local_limits(row.kind))
       groups[{pooled(row.kind), row.stack, row.chip}].push_back({&row, doublings(row.size)});

@@ -38,7 +38,7 @@ struct IntervalFactors {
 };
 // From rows of the stack and chip where they suffice and the work is like theirs; else, for a chip with factors of its
 // own, from all rows of the stack; else from all rows. Memory always has limits of the latter two.
-IntervalFactors interval_factors(const Calibration& calibration, Stack stack, const std::string& chip,
+IntervalFactors interval_factors(const Calibration& calibration, model::Stack stack, const std::string& chip,
                                  const WorkSize& size);
 // Sets the limits of step time, hours, cost, TTFT and TPOT that come from rows of the same stack and chip, and widens
 // all others, that of memory too, to the calibrated ones: rows of other chips may resemble each other more than this

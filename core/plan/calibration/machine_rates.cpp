@@ -5,9 +5,10 @@
 #include <cmath>
 
 #include "core/base/files.h"
-#include "core/base/json_row.h"
+#include "core/base/json.h"
 #include "core/base/units.h"
 #include "core/model/catalogue.h"
+#include "core/model/inventory.h"
 #include "core/plan/time/serve_step.h"
 #include "core/plan/time/step_time.h"
 
@@ -33,7 +34,7 @@ MachineFigure read_figure(const Json& json, RowLocation at) {
   JsonRow row(json, std::move(at));
   MachineFigure f;
   f.work = choice<MachineWork>(row, "work");
-  f.weights = choice<DType>(row, "weights");
+  f.weights = choice<model::DType>(row, "weights");
   f.rows = row.whole("rows", 1, 1, 1 << 20);
   f.len = row.whole("len", 1, 1, 1 << 20);
   f.seconds = row.number("seconds");
@@ -61,8 +62,8 @@ MachineRates read_rates(const Json& json, RowLocation at) {
 }
 
 // FLOP/s of products with these weights: of bf16 and int8 in the faster of both ways.
-hardware::Figure peak_of(const MachineRates& rates, DType weights, const std::string& source) {
-  const double flops = weights == DType::f32 ? rates.f32_flops : std::max(rates.f32_flops, rates.bf16_flops);
+hardware::Figure peak_of(const MachineRates& rates, model::DType weights, const std::string& source) {
+  const double flops = weights == model::DType::f32 ? rates.f32_flops : std::max(rates.f32_flops, rates.bf16_flops);
   return {flops, flops, flops, hardware::Provenance::measured, source};
 }
 
@@ -74,7 +75,7 @@ Request benchmark_request(const MachineRates& rates, const MachineFigure& figure
   r.target = request.target;
   r.target.chip.devices_per_chip = 1;
   r.target.chip.bf16_flops = peak_of(rates, figure.weights, request.target.chip.bf16_flops.source);
-  set_stack(r, Stack::engine);
+  set_stack(r, model::Stack::engine);
   set_weights(r, figure.weights);
   r.efficiencies = request.efficiencies;
   r.mesh.axes = {{"fsdp", 1}, {"tp", 1}};
@@ -99,14 +100,14 @@ double solved(const MachineFigure& f, Request r, Efficiency Efficiencies::*membe
   return std::sqrt(low * high);
 }
 
-const MachineFigure* figure_of(const MachineRates& rates, MachineWork work, DType weights, bool many_rows) {
-  const auto best = [&](DType type) {
+const MachineFigure* figure_of(const MachineRates& rates, MachineWork work, model::DType weights, bool many_rows) {
+  const auto best = [&](model::DType type) {
     const MachineFigure* found = nullptr;
     for (const MachineFigure& f : rates.figures)
       if (f.work == work && f.weights == type && (!found || (f.rows > found->rows) == many_rows)) found = &f;
     return found;
   };
-  for (const DType type : {weights, DType::bf16, DType::f32})
+  for (const model::DType type : {weights, model::DType::bf16, model::DType::f32})
     if (const MachineFigure* found = best(type)) return found;
   return nullptr;
 }
@@ -116,7 +117,7 @@ const MachineFigure* figure_of(const MachineRates& rates, MachineWork work, DTyp
 double planned_seconds(const MachineFigure& f, Request r) {
   if (f.work == MachineWork::train) {
     r.work = Work::train;
-    r.lengths = {.max_len = f.len, .count = f.rows, .rows = RowLayout::padded};
+    r.lengths = {.max_len = f.len, .count = f.rows, .rows = RowLayout::padded, .computes_padding = false};
     r.train = {.batch = f.rows, .steps = 1};
     return train_time(local_model(r, mesh::ShardingUse::training)).seconds.value;
   }
@@ -217,7 +218,7 @@ void apply(const MachineRates& rates, RatesOrigin origin, double threads, Reques
   // The interval is that of the efficiencies; the peaks are those that they are shares of.
   hardware::Chip& chip = request.target.chip;
   chip.bf16_flops = peak_of(rates, request.weights, source);
-  chip.f32_flops = peak_of(rates, DType::f32, source);
+  chip.f32_flops = chip.vector_ops = peak_of(rates, model::DType::f32, source);
   chip.memory_bandwidth = {rates.read_bytes, rates.read_bytes, rates.read_bytes, hardware::Provenance::measured,
                            source};
   // The measured seconds contain every fixed cost, and nothing is compiled.
@@ -245,8 +246,16 @@ void apply(const MachineRates& rates, RatesOrigin origin, double threads, Reques
       if (many->rows > one->rows) solve(*many, &Efficiencies::sequence_s, 1e-7, 10);
     }
   }
+  // What sequences take beyond the products by which prefill is planned, because products of few rows are slower, grows
+  // with these products.
+  const auto parameters = [](const model::Config& config) {
+    return static_cast<double>(model::TensorInventory(config).parameters());
+  };
+  const double work = parameters(request.model) / parameters(model::catalogue_config(rates.model));
+  Efficiency& each = request.efficiencies.sequence_s;
+  each.value *= work, each.low *= work, each.high *= work;
   // Threads of the run instead of those that were measured; reads of memory gain less, which the interval holds.
-  for (hardware::Figure* peak : {&chip.bf16_flops, &chip.f32_flops, &chip.memory_bandwidth})
+  for (hardware::Figure* peak : {&chip.bf16_flops, &chip.f32_flops, &chip.vector_ops, &chip.memory_bandwidth})
     for (double* value : {&peak->value, &peak->low, &peak->high}) *value *= scale;
 }
 

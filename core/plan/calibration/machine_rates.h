@@ -17,7 +17,7 @@ enum class MachineWork { train, prefill, decode };  // train: that step
 
 struct MachineFigure {
   MachineWork work = MachineWork::train;
-  DType weights = DType::bf16;
+  model::DType weights = model::DType::bf16;
   int rows = 1, len = 512;  // len: tokens of a row; of decode: cached tokens of a sequence, in the mean
   double seconds = 0;       // of a step, a prompt or a decode step
 };

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "core/base/json_row.h"
+#include "core/base/json.h"
 
 #include "core/model/catalogue.h"
 #include "core/model/hf_config.h"
@@ -189,31 +189,31 @@ std::vector<std::string> keep_held_out(std::vector<Measurement>& rows, const std
   return kept;
 }
 
-Comparison compare(const Measurement& row, const Plan& plan) {
+RowPrediction compare(const Measurement& row, const Plan& plan) {
   double factor = 1;
   for (const UnitName& u : kUnits)
     if (u.what == row.what) factor = u.factor;
   return compare(row, in_unit(row.what, row.request, plan) / factor);
 }
 
-Comparison compare(const Measurement& row, double predicted) {
+RowPrediction compare(const Measurement& row, double predicted) {
   const double ratio = more_is_faster(row.what) ? row.value / predicted : predicted / row.value;
   return {predicted, row.value, ratio - 1};
 }
 
-Comparison predicted(const Measurement& row, const Request& request) {
+RowPrediction predicted(const Measurement& row, const Request& request) {
   if (!is_serving(row.what)) return compare(row, predict(request));
   return predicted(row, ServeStepModel(request));
 }
 
-Comparison predicted(const Measurement& row, const ServeStepModel& model) {
+RowPrediction predicted(const Measurement& row, const ServeStepModel& model) {
   const ServeWork& s = row.request.serve;
   const int users = row.load.concurrency > 0 ? row.load.concurrency : std::max(1, row.load.requests);
   return compare(row,
                  in_unit(row.what, steady_state(model, s, {users, s.input_len, s.output_len, row.load.spread > 0})));
 }
 
-ErrorSummary summarise(const std::vector<Measurement>& rows, const std::vector<Comparison>& predictions,
+ErrorSummary summarise(const std::vector<Measurement>& rows, const std::vector<RowPrediction>& predictions,
                        MeasurementUse purpose, bool (*of)(MeasuredQuantity)) {
   ErrorSummary s;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -247,8 +247,9 @@ const Names<mesh::Preset> kPresets{{"tunix", mesh::Preset::tunix},
                                    {"megatron", mesh::Preset::megatron},
                                    {"fsdp", mesh::Preset::fsdp},
                                    {"replicated", mesh::Preset::replicated}};
-const Names<DType> kProducts{{"bf16", DType::bf16}, {"fp8", DType::fp8}};
-const Names<DType> kKvTypeNames{{"bf16", DType::bf16}, {"fp8", DType::fp8}, {"int8", DType::int8}, {"f32", DType::f32}};
+const Names<model::DType> kProducts{{"bf16", model::DType::bf16}, {"fp8", model::DType::fp8}};
+const Names<model::DType> kKvTypeNames{
+    {"bf16", model::DType::bf16}, {"fp8", model::DType::fp8}, {"int8", model::DType::int8}, {"f32", model::DType::f32}};
 
 template <class Enum>
 Names<Enum> names_of() {
@@ -320,9 +321,9 @@ void read_stack(JsonRow& row, Request& request) {
   request.profile.elementwise = fused ? Elementwise::fused : Elementwise::eager;
   request.profile.logit_bytes = row.number_or("logit_bytes", request.profile.logit_bytes);
   request.products = row.choice("products", row.text_or("products", "bf16"), kProducts);
-  if (request.products == DType::fp8 && !request.target.chip.fp8_flops)
+  if (request.products == model::DType::fp8 && !request.target.chip.fp8_flops)
     row.bad("products", "the chip has no fp8", "fp8", "bf16");
-  if (row.optional("weights")) request.weights = row.choice("weights", row.text("weights"), names_of<DType>());
+  if (row.optional("weights")) request.weights = row.choice("weights", row.text("weights"), names_of<model::DType>());
 }
 
 // [[tokens of a row, rows], ...], ascending.
@@ -349,7 +350,7 @@ void read_work(JsonRow& row, Request& request) {
     s.output_len = row.whole("output_len", s.output_len, 1, kMost);
     if (row.optional("kv_dtype")) request.kv = row.choice("kv_dtype", row.text("kv_dtype"), kKvTypeNames);
     request.sliding_window_kv = row.flag("sliding_window_kv", request.sliding_window_kv);
-    s.sampling = row.choice("sampling", row.text_or("sampling", "greedy"), names_of<Sampling>());
+    s.sampling = row.choice("sampling", row.text_or("sampling", "greedy"), names_of<options::Sampling>());
     return;
   }
   const auto batch = row.as_whole<std::int64_t>(row.required("batch"), "batch", 1, kMost);
@@ -362,8 +363,9 @@ void read_work(JsonRow& row, Request& request) {
   request.train.remat = row.choice("remat", row.text_or("remat", "none"), kRematNames);
   if (row.optional("saved"))
     for (const Json& name : row.list("saved"))
-      request.train.saved.push_back(row.choice("saved", row.as_text(name, "saved"), names_of<SavedActivation>()));
-  request.train.offload = row.choice("offload", row.text_or("offload", "none"), names_of<Offload>());
+      request.train.saved.push_back(
+          row.choice("saved", row.as_text(name, "saved"), names_of<options::SavedActivation>()));
+  request.train.offload = row.choice("offload", row.text_or("offload", "none"), names_of<options::Offload>());
   request.train.epochs = 1;
   request.train.dropout = row.flag("dropout", false);
   request.lengths.max_len = len;

@@ -100,14 +100,14 @@ std::vector<std::string> keep_held_out(std::vector<Measurement>& rows, const std
 
 // Predicted and measured value in the row's unit. error: relative error of time or bytes; +0.1: predicted 10 % too slow
 // or too large.
-struct Comparison {
+struct RowPrediction {
   double predicted = 0, measured = 0, error = 0;
 };
-Comparison compare(const Measurement& row, const Plan& plan);
-Comparison compare(const Measurement& row, double predicted);  // in its unit
+RowPrediction compare(const Measurement& row, const Plan& plan);
+RowPrediction compare(const Measurement& row, double predicted);  // in its unit
 // Predicts a row with `request`, which may have other efficiencies than the row's; servers by steady_state().
-Comparison predicted(const Measurement& row, const Request& request);
-Comparison predicted(const Measurement& row, const ServeStepModel& model);  // of serving
+RowPrediction predicted(const Measurement& row, const Request& request);
+RowPrediction predicted(const Measurement& row, const ServeStepModel& model);  // of serving
 
 struct ErrorSummary {
   int rows = 0;
@@ -115,7 +115,7 @@ struct ErrorSummary {
   std::string worst_row;
 };
 // Summarises counted rows with this use whose quantity satisfies `of`; `predictions` are in the order of `rows`.
-ErrorSummary summarise(const std::vector<Measurement>& rows, const std::vector<Comparison>& predictions,
+ErrorSummary summarise(const std::vector<Measurement>& rows, const std::vector<RowPrediction>& predictions,
                        MeasurementUse purpose, bool (*of)(MeasuredQuantity));
 
 }  // namespace mw::plan

@@ -16,7 +16,7 @@ const Efficiencies::Named& efficiency_named(std::string_view name) {
   return *std::find_if(all.begin(), all.end(), [&](const auto& n) { return n.name == name; });
 }
 
-Comparison predicted(const Measurement& row, const Calibration& calibration) {
+RowPrediction predicted(const Measurement& row, const Calibration& calibration) {
   Request r = row.request;
   apply(calibration, r);
   return predicted(row, r);
@@ -39,7 +39,7 @@ void leave_out_unpredictable(std::vector<Measurement>& rows, std::vector<Problem
       return true;
     };
     try {
-      const Comparison c = predicted(m, Calibration{});
+      const RowPrediction c = predicted(m, Calibration{});
       if (std::isfinite(c.error) && c.predicted > 0) return false;
       return say({.message = "its prediction is no number above zero",
                   .found = number_text(c.predicted),
@@ -173,7 +173,7 @@ class Proposer {
 
   void summarise_all() {
     std::vector<Measurement> rows;
-    std::vector<Comparison> now, held_out, fitted;
+    std::vector<RowPrediction> now, held_out, fitted;
     for (const ProposedRow& r : out_.rows) {
       rows.push_back(r.measured);
       now.push_back(r.now);

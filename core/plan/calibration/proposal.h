@@ -11,10 +11,10 @@ namespace mw::plan {
 
 struct ProposedRow {
   Measurement measured;
-  Comparison now, fitted;              // with the current calibration; with the proposed one
-  std::optional<Comparison> held_out;  // of a fitted row: with a fit to the other rows
-  int others = 0;                      // rows of its chip and stack in that fit
-  double measured_s = 0;               // seconds of a step; 0 if the row measures no time
+  RowPrediction now, fitted;              // with the current calibration; with the proposed one
+  std::optional<RowPrediction> held_out;  // of a fitted row: with a fit to the other rows
+  int others = 0;                         // rows of its chip and stack in that fit
+  double measured_s = 0;                  // seconds of a step; 0 if the row measures no time
   bool used() const { return is_fitted(measured); }
 };
 

@@ -57,7 +57,7 @@ std::optional<std::int64_t> rows_in_budget(const options::Budget& budget, const 
 }
 
 std::string to_text(const BudgetPlan& b) {
-  return count_text(static_cast<double>(b.steps)) + " steps in " + number_text(b.hours, 3) + " h" +
+  return count_text(static_cast<double>(b.steps)) + " steps in " + to_text(Seconds(b.hours * 3600)) +
          (b.usd > 0 ? ", " + to_text(Usd(b.usd)) : std::string());
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/json.h"
-#include "core/experiment/config.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/plan/request/plan_result.h"
 
 namespace mw::plan {

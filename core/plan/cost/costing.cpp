@@ -4,6 +4,8 @@
 #include <cstdio>
 
 #include "core/base/text.h"
+#include "core/experiment/bound_experiment.h"
+#include "core/plan/document/engine_request.h"
 #include "core/plan/document/plan_request.h"
 
 namespace mw::plan {
@@ -12,7 +14,7 @@ namespace {
 using experiment::Kind;
 
 // The experiment as one that serves on its serve.target.
-experiment::Experiment as_served(const experiment::Experiment& e, const experiment::ExperimentConfig& config,
+experiment::Experiment as_served(const experiment::Experiment& e, const experiment::BoundExperiment& config,
                                  const plan::PlanContext& context) {
   if (config.kind == Kind::serve) return e;
   experiment::Experiment out = e;
@@ -47,7 +49,7 @@ hardware::Price price_of(const plan::PlanContext& context, const std::string& ch
   return listed_price(context, chip, std::string(to_string(cost.commitment)));
 }
 
-TrainedFor predicted_training(const experiment::ExperimentConfig& config, const plan::Plan& plan) {
+TrainedFor predicted_training(const experiment::BoundExperiment& config, const plan::Plan& plan) {
   if (config.measured.hours > 0) return {config.measured.hours, "measured: " + config.measured.source};
   return {plan.run.hours.value, "predicted"};
 }
@@ -55,8 +57,9 @@ TrainedFor predicted_training(const experiment::ExperimentConfig& config, const 
 }  // namespace
 
 std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const plan::PlanContext& context,
-                                  const std::optional<TrainedFor>& measured) {
-  const experiment::ExperimentConfig& config = e.config();
+                                  const std::optional<TrainedFor>& measured, const plan::Plan* planned,
+                                  const std::stop_token& stop) {
+  const experiment::BoundExperiment& config = e.config();
   const bool trains = config.kind == Kind::train;
   if (config.cost.requests_per_day <= 0 || config.kind == Kind::size || (trains && config.serve.target.empty()))
     return std::nullopt;
@@ -80,7 +83,8 @@ std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const plan::P
   std::optional<plan::Request> training;
   if (trains) {
     training = plan_request(e, context);
-    const plan::Plan plan = plan::predict(*training);
+    if (!planned && runs_here(*training)) read_rows(config, *training, stop);
+    const plan::Plan plan = planned ? *planned : plan::predict(*training);
     out.target = training->target.id;
     out.training = measured.value_or(predicted_training(config, plan));
     const double checkpoint = plan.step.seconds.value * static_cast<double>(config.train.checkpoint_every);
@@ -238,7 +242,7 @@ std::string load_text(const CostPlan& p) {
   const plan::CostInputs& in = p.classes.front().inputs;
   std::string out;
   if (p.training.hours > 0)
-    out += line_of("trained %s h%s (%s), ", number_text(p.training.hours, 3).c_str(),
+    out += line_of("trained %s%s (%s), ", to_text(Seconds(p.training.hours * 3600)).c_str(),
                    p.target.empty() ? "" : (" on " + p.target).c_str(), p.training.source.c_str());
   out += line_of("served on %s: %s requests a day, %+.3g %% a month, for %d months\n", p.serve_target.c_str(),
                  count_text(in.requests_per_day).c_str(), 100 * in.growth, in.months);
@@ -259,7 +263,8 @@ std::string to_text(const CostPlan& p) {
                  "total", "servers", "1M requests");
   for (const CostOfClass& of : p.classes) {
     if (!of.cost) {
-      out += line_of("  %-10s not in the price list\n", name_of(of.price_class).c_str());
+      const std::string& unknown = of.inputs.serve_usd_per_hour > 0 ? p.target : p.serve_target;
+      out += line_of("  %-10s no price of %s\n", name_of(of.price_class).c_str(), unknown.c_str());
       continue;
     }
     const plan::TotalCost& c = *of.cost;
@@ -295,6 +300,38 @@ std::string break_even_text(const CostPlan& a, const CostPlan& b) {
     out += same.empty() ? "; it is cheaper at any volume" : "; both cost the same " + joined(same, " and ");
   }
   return out;
+}
+
+namespace {
+
+// USD per hour of all chips; 0 if there is no price. The virtual devices of this machine have a price only if the
+// experiment sets one.
+double hourly_price(const experiment::BoundExperiment& config, const plan::PlanContext& context) {
+  const hardware::Target target = context.catalogue.target(config.target.id);
+  double each = config.price.usd_per_chip_hour;
+  if (const auto* listed = context.catalogue.price(target.chip.id, config.price.region, config.price.price_class);
+      each <= 0 && listed)
+    each = listed->usd_per_chip_hour;
+  int chips = target.chips();
+  if (config.target.id == "cpu") {
+    chips = 1;
+    for (const mesh::MeshAxis& axis : config.mesh.axes) chips *= axis.size;
+  }
+  return each * chips;
+}
+
+}  // namespace
+
+std::optional<RunCost> run_cost(const store::Store& store, const store::RunRow& run, const plan::PlanContext& context) {
+  double hourly = 0;
+  try {
+    hourly = hourly_price(store.experiment(run.id).valid_values(), context);
+  } catch (const Error&) {  // a damaged document or a target that this machine does not know
+  }
+  if (hourly <= 0) return std::nullopt;
+  const double seconds = run.method == "sweep" ? store.sum_of_points(run.id, "duration") : run.seconds;
+  if (seconds <= 0) return std::nullopt;
+  return RunCost{seconds / 3600 * hourly, run.source == "predicted"};
 }
 
 }  // namespace mw::plan

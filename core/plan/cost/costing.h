@@ -4,11 +4,11 @@
 #include <array>
 #include <optional>
 
-#include "core/experiment/config.h"
-#include "core/experiment/experiment.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/plan/calibration/plan_context.h"
 #include "core/plan/cost/total_cost.h"
 #include "core/plan/request/request.h"
+#include "core/store/store.h"
 
 namespace mw::plan {
 
@@ -37,9 +37,11 @@ struct CostPlan {
   const CostOfClass& of(CostClass c) const { return classes[static_cast<size_t>(c)]; }
 };
 // Empty without cost.requests_per_day or a target to serve on (serve.target of a training, target.id of serving).
-// `measured`: replaces the predicted hours of training. Throws the errors of a plan.
+// `measured`: replaces the predicted hours of training. `training`: the plan of a training that is there already;
+// without it a training on this machine reads its data, as `plan` does. Throws the errors of a plan.
 std::optional<CostPlan> cost_plan(const experiment::Experiment& experiment, const plan::PlanContext& context,
-                                  const std::optional<TrainedFor>& measured = {});
+                                  const std::optional<TrainedFor>& measured = {}, const plan::Plan* training = nullptr,
+                                  const std::stop_token& stop = {});
 
 // Two costs of the same work, by price class. Empty: one is always cheaper, or its cost is not known.
 struct CostBreakEven {
@@ -55,6 +57,15 @@ Json to_json(const std::array<CostBreakEven, 3>& break_even);
 std::string to_text(const CostPlan& cost);
 std::string load_text(const CostPlan& cost);  // the first lines: what is trained, served, and what a server takes
 std::string break_even_text(const CostPlan& a, const CostPlan& b);  // a sentence for each class
+
+struct RunCost {
+  double usd = 0;             // so far, of a run in progress
+  bool is_predicted = false;  // the time was simulated
+  bool operator==(const RunCost&) const = default;
+};
+// Training: the time of the run. Sweeps: the durations of their points. The price is that of the experiment, else the
+// list price of its target. Empty without a price, as on this machine, or without time. Throws errors of the store.
+std::optional<RunCost> run_cost(const store::Store& store, const store::RunRow& run, const plan::PlanContext& context);
 
 }  // namespace mw::plan
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/plan/cost/tco.h"
 #include "core/plan/time/steady_state.h"
 
 namespace mw::plan {
@@ -189,6 +188,12 @@ std::optional<double> break_even_hours(const CostInputs& a, const CostInputs& b)
                .serve_usd_per_hour = in.serve_usd_per_hour * servers_for(in, in.requests_per_day)};
   };
   return break_even_hours(life(a), life(b));
+}
+
+std::optional<double> break_even_hours(const Tco& a, const Tco& b) {
+  const double ahead = b.train().value - a.train().value, rate = a.serve_usd_per_hour - b.serve_usd_per_hour;
+  if (rate == 0 || ahead / rate < 0) return std::nullopt;
+  return ahead / rate;
 }
 
 }  // namespace mw::plan

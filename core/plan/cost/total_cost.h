@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/units.h"
 #include "core/plan/time/serve_step.h"
 
 namespace mw::plan {
@@ -61,5 +62,16 @@ std::vector<Swing> swings(const CostInputs& inputs, double variation);
 std::optional<double> break_even_requests(const CostInputs& a, const CostInputs& b);
 // The hours of serving the first month's requests after which both have cost the same.
 std::optional<double> break_even_hours(const CostInputs& a, const CostInputs& b);
+
+// Total cost of ownership of a tuned model: training once, then serving by the hour.
+struct Tco {
+  std::string name;
+  double train_hours = 0, train_usd_per_hour = 0, serve_usd_per_hour = 0;
+  Usd train() const { return Usd(train_hours * train_usd_per_hour); }
+  Usd after(double serve_hours) const { return Usd(train().value + serve_hours * serve_usd_per_hour); }
+};
+
+// The hours of serving after which both have cost the same; none if one is always cheaper.
+std::optional<double> break_even_hours(const Tco& a, const Tco& b);
 
 }  // namespace mw::plan

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/document/engine_request.h"
 
-#include <map>
+#include <algorithm>
 
+#include "core/mesh/layout/size_constraints.h"
 #include "core/model/catalogue.h"
-#include "core/plan/document/engine_server.h"
 #include "core/plan/request/lengths.h"
-#include "core/serve/scheduling/engine_kv_layout.h"
+#include "core/serve/load/sweep_settings.h"
+#include "core/serve/scheduling/engine_executor.h"
 #include "core/train/model.h"
 #include "core/train/run_settings.h"
 
@@ -62,35 +63,66 @@ void set_rows(const train::DataFacts& facts, const std::string& read, plan::Requ
   e.read = read + ": largest micro-batch " + std::to_string(facts.largest.tokens) + " tokens";
 }
 
-void set_engine(const experiment::ExperimentConfig& config, plan::Request& r) {
+ReadTraining::ReadTraining(const train::Settings& settings, model::Config config, std::stop_token stop)
+    : config_(std::move(config)),
+      tokenizer_(train::load_tokenizer_of(settings.model)),
+      dataset_(data::open_dataset(settings.data, *tokenizer_, std::move(stop))) {}
+
+train::DataFacts ReadTraining::facts(train::Settings s) const {
+  train::set_steps_from_epochs(s, dataset_.train);
+  const std::vector<std::int64_t> key{s.batch,        s.accumulation,
+                                      s.rate.steps,   s.packing == data::Packing::pack,
+                                      s.data.max_len, mesh::batch_devices(s.model.mesh)};
+  const std::lock_guard lock(mutex_);
+  const auto known = known_.find(key);
+  if (known != known_.end()) return known->second;
+  return known_.emplace(key, train::data_facts(s, config_, dataset_, *tokenizer_)).first->second;
+}
+
+void set_engine(const experiment::BoundExperiment& config, plan::Request& r) {
   train::ModelSettings machine;
   machine.capacity = Bytes(static_cast<std::int64_t>(config.target.memory_gib * 1073741824.0));
   machine.threads = config.target.threads;
-  machine.mesh = config.mesh;
+  if (r.work == plan::Work::train)
+    machine.mesh = config.mesh;
+  else
+    machine.capacity = machine.capacity * config.mesh.devices();
   set_machine(machine, r);
   if (r.work == plan::Work::serve) {
-    const serve::SchedulerSettings server = engine_server(config, r.model);
-    r.engine->server = serve::planned_serving(r.model, server);
     r.kv = model::DType::f32;  // the engine's, regardless of the document
-    r.serve.kv_cache = server.kv.capacity;
-    return;
+    r.engine->update = [config](plan::Request& changed) {
+      experiment::BoundExperiment own = config;
+      own.serve.max_num_seqs = changed.serve.max_num_seqs;
+      const serve::SchedulerSettings server = engine_server(own, changed.model);
+      changed.engine->server = serve::planned_serving(changed.model, server);
+      changed.serve.kv_cache = server.kv.capacity;
+    };
+    return r.engine->update(r);
   }
-  if (!r.targets.empty()) r.engine->lora = train::adapter_shapes(r.model, config.lora);
+  if (r.work == plan::Work::train ? r.method == model::TrainMethod::lora : !r.targets.empty())
+    r.engine->lora = train::adapter_shapes(r.model, config.lora);
   if (r.work == plan::Work::train) set_training(config.train, config.data, config.sample.max_new_tokens, r);
 }
 
-void read_rows(const experiment::ExperimentConfig& config, plan::Request& r, std::stop_token stop) {
+void read_rows(const experiment::BoundExperiment& config, plan::Request& r, std::stop_token stop) {
   if (config.model.path.empty() || config.data.path.empty() || model::is_planning_only(r.model)) return;
-  train::Settings settings = train::plan_settings(config, r.model.family);
-  const auto tokenizer = train::load_tokenizer_of(settings.model);
-  const data::TokenizedDataset dataset = data::open_dataset(settings.data, *tokenizer, std::move(stop));
-  train::set_steps_from_epochs(settings, dataset.train);
-  set_rows(train::data_facts(settings, r.model, dataset, *tokenizer),
-           "row lengths measured in " + settings.data.path.filename().string(), r);
+  const train::Settings settings = train::plan_settings(config, r.model.family);
+  const auto data = std::make_shared<const ReadTraining>(settings, r.model, std::move(stop));
+  r.engine->update = [data, settings](plan::Request& changed) {
+    train::Settings own = settings;
+    own.batch = static_cast<int>(changed.train.batch);
+    own.accumulation = changed.train.accumulation;
+    if (changed.train.steps > 0) own.rate.steps = changed.train.steps;
+    own.packing = changed.lengths.rows == plan::RowLayout::packed ? data::Packing::pack : data::Packing::none;
+    own.data.max_len = changed.lengths.max_len;
+    own.model.mesh = changed.mesh;
+    set_rows(data->facts(own), "row lengths measured in " + own.data.path.filename().string(), changed);
+  };
+  r.engine->update(r);
   std::map<int, std::int64_t> lengths;
   double tokens = 0, loss_tokens = 0;
-  for (size_t i = 0; i < dataset.train.size(); ++i) {
-    const data::ExampleSize size = dataset.train.size_of(i);
+  for (size_t i = 0; i < data->rows().size(); ++i) {
+    const data::ExampleSize size = data->rows().size_of(i);
     ++lengths[size.tokens];
     tokens += size.tokens, loss_tokens += size.loss_tokens;
   }
@@ -98,6 +130,50 @@ void read_rows(const experiment::ExperimentConfig& config, plan::Request& r, std
   r.lengths.histogram.assign(lengths.begin(), lengths.end());
   r.lengths.packed_rows = plan::pack_count(r.lengths.histogram, r.lengths.max_len);
   r.train.loss_share = loss_tokens / tokens;
+}
+
+void take_rows(const plan::Request& read, plan::Request& r) {
+  if (!read.engine || !read.engine->update || !r.engine || r.work != plan::Work::train) return;
+  r.lengths.histogram = read.lengths.histogram;
+  r.lengths.packed_rows = plan::pack_count(r.lengths.histogram, r.lengths.max_len);
+  r.train.loss_share = read.train.loss_share;
+  r.engine->update = read.engine->update;
+  r.engine->update(r);
+}
+
+serve::SchedulerSettings server_settings(const options::Serving& serve, const model::Config& model) {
+  serve::SchedulerSettings settings = serve::scheduler_settings(serve);
+  if (!serve.sets_max_model_len) settings.max_model_len = std::min(settings.max_model_len, model.max_positions);
+  if (model.max_positions > 0 && settings.max_model_len > model.max_positions)
+    throw Error({.id = "CONTEXT",
+                 .message = "the longest request exceeds the context of the model",
+                 .place = "serve.max_model_len",
+                 .found = std::to_string(settings.max_model_len) + " tokens",
+                 .expected = "at most " + std::to_string(model.max_positions),
+                 .fix = "lower serve.max_model_len"});
+  return settings;
+}
+
+Bytes requested_kv(const options::Serving& serve) {
+  return Bytes(static_cast<std::int64_t>(serve.kv_gib * 1073741824.0));
+}
+
+serve::OutOfWindowKv window_kv(const options::Serving& serve) {
+  return serve.sliding_window_kv ? serve::OutOfWindowKv::freed : serve::OutOfWindowKv::kept;
+}
+
+plan::InferenceModel inference_model(const train::ModelSettings& settings) {
+  return {.weights = settings.weights, .threads = train::thread_count(settings.threads)};
+}
+
+serve::SchedulerSettings engine_server(const experiment::BoundExperiment& experiment, const model::Config& config) {
+  train::ModelSettings settings = train::model_values(experiment);
+  settings.capacity = settings.capacity * settings.mesh.devices();  // one device serves, as load_served() says
+  settings.mesh = {};
+  const plan::InferenceModel model = inference_model(settings);
+  const Bytes weights = plan::predict_memory(config, model, engine::ServingWork{}).at_peak[MemoryCategory::weights];
+  return serve::lay_out_engine_kv(config, server_settings(experiment.serve, config), requested_kv(experiment.serve),
+                                  window_kv(experiment.serve), {model, train::device_capacity(settings) - weights});
 }
 
 }  // namespace mw::plan

@@ -3,22 +3,25 @@
 
 #include <algorithm>
 #include <charconv>
+#include <deque>
+#include <mutex>
 
 #include "core/base/files.h"
+#include "core/base/optimizer_steps.h"
+#include "core/data/dataset/batches.h"
 #include "core/data/dataset/lengths.h"
 #include "core/engine/kernels/kernel_choice.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/lint/rules/lora_modules.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/layout/sharding_options.h"
 #include "core/mesh/layout/size_constraints.h"
-#include "core/mesh/layout/unused_axes.h"
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/document/engine_request.h"
-#include "core/plan/document/epoch_rows.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/local_model.h"
+#include "core/train/data_index.h"
 #include "core/train/model.h"
 #include "core/train/run_settings.h"
 
@@ -71,7 +74,7 @@ void set_profile(const options::Training& train, plan::Request& r) {
 }
 
 // Times of the engine follow from what was measured on this processor, unless the user has calibrated it.
-void set_speed_here(const experiment::ExperimentConfig& config, const plan::PlanContext& context, plan::Request& r) {
+void set_speed_here(const experiment::BoundExperiment& config, const plan::PlanContext& context, plan::Request& r) {
   if (!runs_here(r) || !r.calibrated.empty()) return;
   const int threads = train::thread_count(config.target.threads);
   const plan::RatesInForce found =
@@ -82,7 +85,7 @@ void set_speed_here(const experiment::ExperimentConfig& config, const plan::Plan
     plan::apply(*found.rates, found.origin, devices > 1 ? 1.0 * std::min(devices, all) / devices : threads, r);
 }
 
-void set_price(const options::Price& given, const plan::PlanContext& context, plan::Request& r) {
+void set_price(const options::PriceOptions& given, const plan::PlanContext& context, plan::Request& r) {
   const hardware::Price* price = context.catalogue.price(r.target.chip.id, given.region, given.price_class);
   if (!price && (!given.region.empty() || !given.price_class.empty()))
     throw Error({.id = "PRICE",
@@ -131,7 +134,7 @@ void set_lengths(const options::Data& data, plan::Request& r) {
   if (!l.histogram.empty()) l.packed_rows = plan::pack_count(l.histogram, l.max_len);
 }
 
-void set_training(const experiment::ExperimentConfig& config, plan::Request& r) {
+void set_training(const experiment::BoundExperiment& config, plan::Request& r) {
   plan::TrainWork& t = r.train;
   t.batch = config.train.batch;
   t.accumulation = config.train.accumulation;
@@ -145,7 +148,7 @@ void set_training(const experiment::ExperimentConfig& config, plan::Request& r) 
   t.dropout = config.lora.dropout > 0;
 }
 
-void set_serving(const experiment::ExperimentConfig& config, plan::Request& r) {
+void set_serving(const experiment::BoundExperiment& config, plan::Request& r) {
   const options::Serving& serve = config.serve;
   r.serve = {.max_num_seqs = serve.max_num_seqs,
              .max_model_len = serve.max_model_len,
@@ -162,7 +165,7 @@ void set_serving(const experiment::ExperimentConfig& config, plan::Request& r) {
   r.kv = serve.kv_dtype;
   if (r.work == Work::serve) {
     r.products = serve.products;
-    r.weights = serve.weight_dtype.value_or(r.weights);
+    if (r.stack != model::Stack::engine) r.weights = serve.weight_dtype.value_or(r.weights);
   }
   r.sliding_window_kv = serve.sliding_window_kv;
 }
@@ -185,7 +188,7 @@ void set_expression(const std::string& pattern, plan::Request& r) {
   }
 }
 
-void set_targets(const experiment::ExperimentConfig& config, plan::Request& r) {
+void set_targets(const experiment::BoundExperiment& config, plan::Request& r) {
   using experiment::Kind;
   r.method = config.kind == Kind::train ? config.train.method : model::TrainMethod::lora;
   r.rank = config.lora.rank;
@@ -195,6 +198,9 @@ void set_targets(const experiment::ExperimentConfig& config, plan::Request& r) {
   if (!adapted || r.method == model::TrainMethod::full) return;
   r.targets = experiment::lora_targets(config.lora);
   set_expression(config.lora.module_path, r);
+  if (r.targets.empty() && !r.adapted)
+    throw Error(
+        {.id = "LORA", .message = "no LoRA targets", .place = "lora.targets", .expected = "at least one projection"});
 }
 
 mesh::ShardingUse sharding_use(Work work) {
@@ -221,7 +227,7 @@ Work work_of(experiment::Kind kind) {
   return kind == Kind::serve ? Work::serve : kind == Kind::size ? Work::rollout : Work::train;
 }
 
-model::Stack stack_of(const experiment::ExperimentConfig& config, const hardware::Target& target, Work work) {
+model::Stack stack_of(const experiment::BoundExperiment& config, const hardware::Target& target, Work work) {
   if (target.chip.vendor == hardware::Vendor::cpu && work != Work::serve) return model::Stack::engine;
   const std::optional<model::Stack> stack = work == Work::serve ? config.serve.stack : config.train.stack;
   return stack.value_or(plan::default_stack(target.chip.vendor, work));
@@ -235,13 +241,13 @@ mesh::Mesh planned_mesh(const experiment::Experiment& e, const plan::PlanContext
   } catch (const Error&) {
     // An invalid document or a model that cannot be read: the default mesh does not depend on the model then.
   }
-  const experiment::ExperimentConfig& config = e.valid_values();
+  const experiment::BoundExperiment& config = e.valid_values();
   const hardware::Target target = context.catalogue.target(config.target.id);
   return mesh_of(config.mesh, target, stack_of(config, target, work_of(config.kind)));
 }
 
 void retarget(experiment::Experiment& e, const std::string& id, const plan::PlanContext& context) {
-  const experiment::ExperimentConfig config = e.valid_values();
+  const experiment::BoundExperiment config = e.valid_values();
   const hardware::Target before = context.catalogue.target(config.target.id), after = context.catalogue.target(id);
   e.set("target.id", id);
   if (config.mesh.devices() != after.devices())
@@ -297,7 +303,7 @@ bool has_shipped_rates(const plan::Request& r) {
 }
 
 plan::Request plan_request(const experiment::Experiment& e, const plan::PlanContext& context) {
-  const experiment::ExperimentConfig& config = e.config();
+  const experiment::BoundExperiment& config = e.config();
   plan::Request r;
   r.model = formats::model_config(config.model);
   r.target = context.catalogue.target(config.target.id);
@@ -308,6 +314,8 @@ plan::Request plan_request(const experiment::Experiment& e, const plan::PlanCont
   set_profile(config.train, r);
   set_price(config.price, context, r);
   r.mesh = mesh_of(config.mesh, r.target, r.stack);
+  if (runs_here(r) && r.work != Work::train)  // one device with the threads and the memory of all
+    for (mesh::MeshAxis& axis : r.mesh.axes) axis.size = 1;
   set_sharding(config.sharding, r);
   set_targets(config, r);
   set_lengths(config.data, r);
@@ -320,7 +328,7 @@ plan::Request plan_request(const experiment::Experiment& e, const plan::PlanCont
     r.target.chip.memory.value = config.target.memory_gib * 1073741824.0;
     r.target.chip.memory.source = "given as target.memory_gib";
   }
-  if (runs_here(r) && (r.work == Work::train || r.mesh.devices() == 1)) set_engine(config, r);
+  if (runs_here(r)) set_engine(config, r);
   return r;
 }
 
@@ -352,6 +360,114 @@ plan::Request with_case(plan::Request r, const options::Sizing& size, const Size
                .chunk = chunked ? size.chunk : 0,
                .top_k = chunked ? size.top_k : 0};
   return r;
+}
+
+namespace {
+
+// Caches row counts: plans are recomputed at every edit, and most edits do not change the data.
+class CountedRows {
+ public:
+  std::optional<double> find(const train::DataIndexRequest& request) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [known, rows] : answers_)
+      if (known == request) return rows;
+    return std::nullopt;
+  }
+  void keep(const train::DataIndexRequest& request, double rows) {
+    constexpr size_t kMost = 8;
+    const std::lock_guard lock(mutex_);
+    answers_.emplace_front(request, rows);
+    if (answers_.size() > kMost) answers_.pop_back();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<std::pair<train::DataIndexRequest, double>> answers_;
+};
+
+CountedRows& counted_rows() {
+  static CountedRows rows;
+  return rows;
+}
+
+// A histogram has no row numbers; the number of held-out rows is that of a file with the same number of rows.
+std::vector<data::ExampleSize> without_held_out(std::vector<data::ExampleSize> sizes,
+                                                const data::DatasetOptions& options) {
+  std::int64_t row = 0;
+  std::erase_if(sizes, [&](const data::ExampleSize&) { return split_of(options, row++) == data::Split::held_out; });
+  return sizes;
+}
+
+std::optional<double> count_rows(train::DataIndexRequest request, std::stop_token stop) {
+  request.batches.rows = 1;  // the row count does not depend on the batch
+  if (const auto known = counted_rows().find(request)) return known;
+  const bool from_file = request.source == train::DataSource::rows;
+  const auto tokenizer = from_file ? data::load_tokenizer(request.tokenizer) : nullptr;
+  train::DataIndex index = train::index_data(request, tokenizer.get(), std::move(stop));
+  if (index.ended) return std::nullopt;  // too large to count, or not readable
+  if (!from_file) index.train = without_held_out(std::move(index.train), request.options);
+  const auto rows = static_cast<double>(data::rows_of_epoch(index.train, request.batches));
+  counted_rows().keep(request, rows);
+  return rows;
+}
+
+// Returns empty if the dataset, tokenizer or model cannot be read; starting a run reports the error.
+std::optional<double> rows_of(const experiment::BoundExperiment& config, std::stop_token stop) try {
+  const train::DataIndexRequest request = train::data_index_request(config);
+  return request.source == train::DataSource::none ? std::nullopt : count_rows(request, std::move(stop));
+} catch (const Error& error) {
+  if (error.kind() == Error::Kind::cancelled) throw;
+  return std::nullopt;
+}
+
+constexpr std::int64_t kMostDrawn = 4'000'000;  // rows whose split is drawn one by one
+
+std::int64_t not_held_out(std::int64_t rows, const data::DatasetOptions& options) {
+  if (rows > kMostDrawn)
+    return static_cast<std::int64_t>(static_cast<double>(rows) * (1 - options.random_share_held_out()));
+  std::int64_t kept = 0;
+  for (std::int64_t row = 0; row < rows; ++row)
+    if (split_of(options, row) == data::Split::train) ++kept;
+  return kept;
+}
+
+// Estimates from data.rows and data.mean_len, or from a histogram with too many rows to count one by one.
+std::optional<double> estimated_rows(const experiment::BoundExperiment& config) {
+  data::DatasetOptions options{config.data};
+  options.seed = config.train.seed;
+  plan::Lengths lengths{.max_len = config.data.max_len,
+                        .mean = config.data.mean_len,
+                        .count = not_held_out(config.data.rows, options),
+                        .rows = config.data.packing ? plan::RowLayout::packed : plan::RowLayout::padded};
+  double share = 1;
+  if (!config.data.lengths.empty()) {
+    for (const auto& [tokens, rows] : data::read_lengths(config.data.lengths))
+      lengths.histogram.emplace_back(tokens, rows);
+    share = 1 - options.random_share_held_out();
+  }
+  const double rows = plan::row_statistics(lengths, 1).batches_rows * share;
+  return rows > 0 ? std::optional(rows) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> epoch_rows(const experiment::BoundExperiment& config, std::stop_token stop) {
+  if (!config.data.path.empty())
+    if (const auto rows = rows_of(config, stop)) return rows;
+  if (!config.data.lengths.empty()) {
+    experiment::BoundExperiment lengths = config;
+    lengths.data.path.clear();
+    if (const auto rows = rows_of(lengths, std::move(stop))) return rows;
+  }
+  return estimated_rows(config);
+}
+
+std::optional<long long> training_steps(const experiment::BoundExperiment& config, std::stop_token stop) {
+  const options::Training& train = config.train;
+  if (train.epochs <= 0) return train.rate.steps;
+  const auto rows = epoch_rows(config, std::move(stop));
+  if (!rows) return std::nullopt;
+  return steps_of_epochs(*rows, train.epochs, {.batch = train.batch, .accumulation = train.accumulation});
 }
 
 }  // namespace mw::plan

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts an experiment to a request of the planner. Thread-safe.
 #pragma once
-#include "core/experiment/bind.h"
+#include <optional>
+#include <stop_token>
+
+#include "core/experiment/bound_experiment.h"
 #include "core/plan/calibration/plan_context.h"
 #include "core/plan/time/predict.h"
 
@@ -37,5 +40,15 @@ struct SizeCase {
 };
 std::vector<SizeCase> size_cases(const options::Sizing& size);  // throws RANGE for an invalid batch
 plan::Request with_case(plan::Request request, const options::Sizing& size, const SizeCase& point);
+
+// Counts the rows of one epoch of an experiment, and converts train.epochs to steps. Thread-safe.
+
+// Returns the rows of one epoch after drops, held-out rows and packing. Counts the rows of data.path as the engine does
+// if file and tokenizer are available (cached until the file or its keys change), else uses data.lengths, else
+// data.rows. Empty if none of them is known.
+std::optional<double> epoch_rows(const experiment::BoundExperiment& config, std::stop_token stop = {});
+
+// Returns train.steps, or the steps of train.epochs. Empty if epoch_rows() is not known.
+std::optional<long long> training_steps(const experiment::BoundExperiment& config, std::stop_token stop = {});
 
 }  // namespace mw::plan

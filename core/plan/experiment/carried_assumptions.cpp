@@ -39,7 +39,7 @@ std::vector<ChangedValue> changes(const experiment::Experiment& document, const 
 std::optional<CarriedAssumptions::Other> other_experiment(const experiment::Experiment& moved,
                                                           const plan::PlanContext& context) {
   constexpr int kMostFiles = 64;
-  const experiment::ExperimentConfig& config = moved.valid_values();
+  const experiment::BoundExperiment& config = moved.valid_values();
   std::vector<std::filesystem::path> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(moved.folder(), error))
@@ -48,7 +48,7 @@ std::optional<CarriedAssumptions::Other> other_experiment(const experiment::Expe
   for (const std::filesystem::path& file : files) {
     try {
       const experiment::Experiment e = experiment::Experiment::load(file);
-      const experiment::ExperimentConfig& there = e.config();
+      const experiment::BoundExperiment& there = e.config();
       if (there.kind != config.kind || there.target.id != config.target.id || there.model.id != config.model.id ||
           there.model.path != config.model.path)
         continue;
@@ -82,7 +82,7 @@ Json changed_json(const std::vector<ChangedValue>& all) {
 
 CarriedAssumptions carried_assumptions(const experiment::Experiment& document, const experiment::Experiment& moved,
                                        const plan::PlanContext& context) {
-  const experiment::ExperimentConfig& config = moved.valid_values();
+  const experiment::BoundExperiment& config = moved.valid_values();
   CarriedAssumptions out{.from = document.valid_values().target.id,
                          .to = config.target.id,
                          .kept = {},

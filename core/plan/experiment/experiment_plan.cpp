@@ -14,7 +14,7 @@
 namespace mw::plan {
 namespace {
 
-void add_points(const experiment::ExperimentConfig& config, ExperimentPlan& out) {
+void add_points(const experiment::BoundExperiment& config, ExperimentPlan& out) {
   const options::Sizing& sizes = config.size;
   for (const SizeCase& size : size_cases(sizes)) {
     SizePoint& point = out.points.emplace_back(SizePoint{size, plan::predict(with_case(out.request, sizes, size))});
@@ -62,7 +62,7 @@ void add_guesses(const options::Measured& measured, ExperimentPlan& out) {
 
 // What is served may be wrong while the training is not.
 void add_cost(const experiment::Experiment& e, const plan::PlanContext& context, ExperimentPlan& out) try {
-  out.cost = cost_plan(e, context);
+  out.cost = cost_plan(e, context, {}, out.request.work == plan::Work::train ? &out.plan : nullptr);
 } catch (const Error& error) {
   Problem problem = error.problem();
   problem.severity = Severity::warning;
@@ -84,7 +84,7 @@ void add_budget(const options::Budget& budget, ExperimentPlan& out) {
        .severity = Severity::info,
        .message = "the budget holds a part of the run",
        .place = out.budget->bound,
-       .found = std::to_string(out.plan.run.steps) + " steps, " + number_text(out.plan.run.hours.value, 3) + " h",
+       .found = std::to_string(out.plan.run.steps) + " steps, " + to_text(Seconds(out.plan.run.hours.value * 3600)),
        .expected = to_text(*out.budget)});
 }
 
@@ -95,6 +95,17 @@ void add_tco(const options::Serving& serve, const plan::PlanContext& context, Ex
   double each = serve.usd_per_chip_hour;
   if (const hardware::Price* listed = context.catalogue.price(server.chip.id); each <= 0 && listed)
     each = listed->usd_per_chip_hour;
+  const bool trained = out.plan.run.usd_per_hour > 0;
+  if (!trained || each <= 0) {
+    const std::string place = trained ? "serve.usd_per_chip_hour" : "price.usd_per_chip_hour";
+    out.problems.push_back({.id = "COST",
+                            .severity = Severity::warning,
+                            .message = "the total cost is not known, because the price of " +
+                                       (trained ? serve.target : out.request.target.id) + " is not",
+                            .place = place,
+                            .fix = "set " + place});
+    return;
+  }
   plan::Tco tco{.name = out.request.target.id + ", served on " + serve.target,
                 .train_hours = out.plan.run.hours.value,
                 .train_usd_per_hour = out.plan.run.usd_per_hour,
@@ -107,13 +118,13 @@ void add_tco(const options::Serving& serve, const plan::PlanContext& context, Ex
 
 // The engine takes a rank per module from its own options. Tunix trains one A for K and V, which a PEFT file holds
 // twice.
-train::Trainable trained(const experiment::ExperimentConfig& config, const plan::Request& r) {
+train::Trainable trained(const experiment::BoundExperiment& config, const plan::Request& r) {
   const model::TensorInventory inventory(r.model);
   if (r.method == model::TrainMethod::full) return train::trainable_weights(inventory, train::save_dtype(config.train));
   if (r.stack == model::Stack::engine && !r.targets.empty())
     return train::trainable_adapters(inventory, train::adapter_shapes(r.model, config.lora));
   train::Trainable out = train::trainable_adapters(inventory, plan::adapter_shapes(r, inventory));
-  const double held = plan::local_model(r, mesh::ShardingUse::training).adapters(plan::DType::f32).total;
+  const double held = plan::local_model(r, mesh::ShardingUse::training).adapters(model::DType::f32).total;
   out.params = static_cast<std::int64_t>(held);
   return out;
 }
@@ -175,7 +186,8 @@ Json serve_json(const plan::ServeNumbers& n) {
           {"running", n.running},
           {"tpot_under_load_ms", n.tpot_under_load_s > 0 ? Json(n.tpot_under_load_s * 1e3) : Json(nullptr)},
           {"output_tokens_per_second", n.output_tokens_per_second},
-          {"usd_per_million_output_tokens", n.usd_per_million_output_tokens}};
+          {"usd_per_million_output_tokens",
+           n.usd_per_million_output_tokens > 0 ? Json(n.usd_per_million_output_tokens) : Json(nullptr)}};
 }
 
 Json tco_json(const plan::Tco& tco, const std::vector<double>& hours) {
@@ -209,7 +221,7 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const plan::Plan
                                const std::stop_token& stop) {
   ExperimentPlan out;
   out.request = plan_request(e, context);
-  const experiment::ExperimentConfig& config = e.config();
+  const experiment::BoundExperiment& config = e.config();
   if (out.request.engine && out.request.work == plan::Work::train) {
     train::plan_settings(config, out.request.model.family);  // refuses what the engine does not have
     if (read_data == ReadData::yes) read_rows(config, out.request, stop);

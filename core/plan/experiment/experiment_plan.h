@@ -7,7 +7,7 @@
 #include "core/lint/fixes/diagnostics.h"
 #include "core/plan/cost/budget.h"
 #include "core/plan/cost/costing.h"
-#include "core/plan/cost/tco.h"
+#include "core/plan/cost/total_cost.h"
 #include "core/plan/document/plan_request.h"
 #include "core/plan/experiment/carried_assumptions.h"
 #include "core/train/trainable.h"

@@ -50,10 +50,10 @@ std::string run_text(const ExperimentPlan& p) {
   const plan::RunTotals& r = p.plan.run;
   const auto duration = [](double h) { return to_text(Seconds(h * 3600)); };
   const bool counted = !p.request.engine || plan::knows_steps(p.request);
-  std::string out = counted ? line("\nrun: %lld steps, %s h (%s to %s)", static_cast<long long>(r.steps),
-                                   number_text(r.hours.value, 3).c_str(), duration(r.hours.low).c_str(),
-                                   duration(r.hours.high).c_str())
-                            : std::string("\nrun: the number of steps is not known");
+  std::string out =
+      counted ? line("\nrun: %lld steps, %s (%s to %s)", static_cast<long long>(r.steps),
+                     duration(r.hours.value).c_str(), duration(r.hours.low).c_str(), duration(r.hours.high).c_str())
+              : std::string("\nrun: the number of steps is not known");
   out += r.usd_per_hour > 0
              ? line(", %s at $%s an hour\n", to_text(Usd(r.usd.value)).c_str(), number_text(r.usd_per_hour).c_str())
              : std::string(", price unknown\n");
@@ -85,8 +85,8 @@ std::string serve_text(const plan::ServeNumbers& n) {
 }
 
 std::string tco_text(const char* what, const plan::Tco& tco, const std::vector<double>& hours) {
-  std::string out =
-      line("\ncost of %s, training %s (%s h)\n", tco.name.c_str(), what, number_text(tco.train_hours, 3).c_str());
+  std::string out = line("\ncost of %s, training %s (%s)\n", tco.name.c_str(), what,
+                         to_text(Seconds(tco.train_hours * 3600)).c_str());
   for (const double h : hours)
     out += line("  with %s h of serving: %s\n", number_text(h, 3).c_str(), to_text(tco.after(h)).c_str());
   return out;
@@ -100,7 +100,7 @@ std::string points_text(const std::vector<SizePoint>& points) {
     out += line("  %-16s %7lld  %-12s %10s %14s%s\n", std::string(to_string(p.size.workload)).c_str(),
                 static_cast<long long>(p.size.batch), p.plan.fits() ? "fits" : "does not fit",
                 to_text(p.plan.memory.at_peak.total()).c_str(),
-                number_text(1 / p.plan.run.padded_tokens_per_second, 3).c_str(),
+                p.plan.fits() ? number_text(1 / p.plan.run.padded_tokens_per_second, 3).c_str() : "-",
                 p.rows_in_budget ? line(" %20lld", static_cast<long long>(*p.rows_in_budget)).c_str() : "");
   return out;
 }

@@ -35,9 +35,9 @@ std::int64_t tokens_of(const plan::Request& request) {
                                              : request.forward.batch * request.forward.len;
 }
 
-serve::SizePoint predicted_point(const plan::Request& request, const SizeCase& size) {
+serve::MeasuredSize predicted_point(const plan::Request& request, const SizeCase& size) {
   const plan::Plan plan = plan::predict(request);
-  serve::SizePoint point;
+  serve::MeasuredSize point;
   point.workload = size.workload;
   point.batch = static_cast<int>(size.batch);
   point.predicted = plan.memory.at_peak;
@@ -59,7 +59,7 @@ void check_context(const PredictedSizes& sizes) {
 
 }  // namespace
 
-serve::SizePoint::PredictedTime predicted_time(const plan::Request& request, const plan::Plan& plan) {
+serve::MeasuredSize::PredictedTime predicted_time(const plan::Request& request, const plan::Plan& plan) {
   const plan::Estimate& seconds = plan.step.seconds;
   return {.seconds = seconds.value,
           .low = seconds.low,
@@ -94,7 +94,7 @@ PredictedSizes predicted_sizes(const experiment::Experiment& e, const plan::Plan
   return sizes;
 }
 
-bool predict_sizes(const PredictedSizes& sizes, const std::function<void(const serve::SizePoint&)>& report,
+bool predict_sizes(const PredictedSizes& sizes, const std::function<void(const serve::MeasuredSize&)>& report,
                    const std::stop_token& stop) {
   for (size_t begin = 0, end = 0; begin < sizes.cases.size(); begin = end) {
     const options::Workload workload = sizes.cases[begin].workload;
@@ -104,7 +104,7 @@ bool predict_sizes(const PredictedSizes& sizes, const std::function<void(const s
       for (size_t i = begin; i < end; ++i) {
         if (stop.stop_requested()) return false;
         const SizeCase& size = sizes.cases[i];
-        serve::SizePoint point = predicted_point(with_case(*request, sizes.size, size), size);
+        serve::MeasuredSize point = predicted_point(with_case(*request, sizes.size, size), size);
         point.adapters = request == &sizes.adapted;
         if (!point.fits()) {
           if (!largest) largest = largest_fitting(*request, sizes.size, size);

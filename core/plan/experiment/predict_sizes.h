@@ -21,11 +21,11 @@ struct PredictedSizes {
 PredictedSizes predicted_sizes(const experiment::Experiment& experiment, const plan::PlanContext& context);
 
 // The time of a batch: `request` is one of the above, with_case().
-serve::SizePoint::PredictedTime predicted_time(const plan::Request& request, const plan::Plan& plan);
+serve::MeasuredSize::PredictedTime predicted_time(const plan::Request& request, const plan::Plan& plan);
 
 // Calls `point` for every case, first without and then with adapters: time with its interval if the batch fits, memory,
 // and the largest batch that fits if it does not. Returns false if it was stopped.
-bool predict_sizes(const PredictedSizes& sizes, const std::function<void(const serve::SizePoint&)>& point,
+bool predict_sizes(const PredictedSizes& sizes, const std::function<void(const serve::MeasuredSize&)>& point,
                    const std::stop_token& stop = {});
 
 }  // namespace mw::plan

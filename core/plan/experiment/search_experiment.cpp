@@ -6,17 +6,18 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/base/elapsed.h"
 #include "core/base/text.h"
+#include "core/base/units.h"
 #include "core/lint/fixes/diagnostics.h"
-#include "core/mesh/layout/network_split.h"
+#include "core/mesh/layout/layout.h"
 #include "core/plan/cost/costing.h"
+#include "core/plan/document/engine_request.h"
 #include "core/serve/load/sweep_settings.h"
 
 namespace mw::plan {
 namespace {
 
-constexpr size_t kMostChanges = 12;
+constexpr const char* kMeasuredHere = "a sweep on this machine is measured";
 
 size_t shown(const ExperimentSearch& s, size_t top) {
   return top == 0 ? s.result.candidates.size() : std::min(top, s.result.candidates.size());
@@ -90,9 +91,9 @@ Json fewer_chips_json(const ExperimentSearch& s) {
 }
 
 // The stacks that a recipe can be exported for, by the vendor of their chips.
-std::vector<plan::Stack> exchangeable_stacks(plan::Stack own) {
-  if (own == plan::Stack::tunix) return {plan::Stack::torchax};
-  if (own == plan::Stack::torchax) return {plan::Stack::tunix};
+std::vector<model::Stack> exchangeable_stacks(model::Stack own) {
+  if (own == model::Stack::tunix) return {model::Stack::torchax};
+  if (own == model::Stack::torchax) return {model::Stack::tunix};
   return {};
 }
 
@@ -100,7 +101,7 @@ std::vector<plan::Stack> exchangeable_stacks(plan::Stack own) {
 void add_stacks(const experiment::Experiment& experiment, const plan::PlanContext& context,
                 std::vector<plan::Request>& out) {
   if (out.back().work != plan::Work::train) return;
-  for (const plan::Stack stack : exchangeable_stacks(out.back().stack)) try {
+  for (const model::Stack stack : exchangeable_stacks(out.back().stack)) try {
       experiment::Experiment other = experiment;
       other.set("train.stack", std::string(to_string(stack)));
       out.push_back(plan_request(other, context));
@@ -112,21 +113,20 @@ void add_stacks(const experiment::Experiment& experiment, const plan::PlanContex
 // Returns the requests for the document's target, then for the other targets, of each stack. Throws Error like
 // plan_request().
 std::vector<plan::Request> search_requests(const experiment::Experiment& experiment,
-                                           const std::vector<std::string>& targets, const plan::PlanContext& context) {
+                                           const std::vector<std::string>& targets, const plan::PlanContext& context,
+                                           const std::stop_token& stop) {
   std::vector<plan::Request> out{plan_request(experiment, context)};
-  if (runs_here(out.front()) && out.front().work != plan::Work::serve)
-    throw Error({.id = "TARGET",
-                 .message = "the search compares meshes of chips, and this machine is one device",
-                 .place = "target.id",
-                 .found = "cpu",
-                 .expected = "a TPU slice or GPUs, such as v5p-8 or 2xh100",
-                 .fix = "set target.id, e.g. --set target.id=v5p-8"});
+  const auto read_data = [&](const experiment::Experiment& e, plan::Request& r) {
+    if (runs_here(r) && r.work == plan::Work::train) read_rows(e.config(), r, stop);
+  };
+  read_data(experiment, out.front());
   add_stacks(experiment, context, out);
   for (const std::string& id : targets) {
     if (context.catalogue.target(id).id == out.front().target.id) continue;
     experiment::Experiment moved = experiment;
     retarget(moved, id, context);
     out.push_back(plan_request(moved, context));
+    read_data(moved, out.back());
     add_stacks(moved, context, out);
   }
   return out;
@@ -248,8 +248,12 @@ void simulate_candidates(const experiment::Experiment& experiment, const plan::P
                          ExperimentSearch& out) {
   std::vector<plan::Candidate>& all = out.result.candidates;
   const long each = serve::sweep_settings(experiment.config()).requests();
-  const auto count = std::min(all.size(), most == 0 ? 0 : static_cast<size_t>(std::max(1L, most / each)));
-  if (count < all.size())
+  const auto here = std::stable_partition(
+      all.begin(), all.end(), [](const plan::Candidate& c) { return c.choice.stack != model::Stack::engine; });
+  const auto possible = static_cast<size_t>(here - all.begin());
+  const auto count = std::min(possible, most == 0 ? 0 : static_cast<size_t>(std::max(1L, most / each)));
+  if (possible < all.size()) out.not_simulated = kMeasuredHere;
+  if (count < possible)
     out.not_simulated = "a search simulates up to " + std::to_string(most) + " requests, and a sweep has " +
                         std::to_string(each) + ": the others are ranked by the steady state";
   std::vector<ServingCell> cells = simulated(experiment, context, options, stop, out, {all.data(), count});
@@ -268,7 +272,7 @@ void simulate_candidates(const experiment::Experiment& experiment, const plan::P
 void rank_servers(const experiment::Experiment& experiment, const plan::PlanContext& context,
                   const plan::SearchOptions& options, const std::stop_token& stop, long most, ExperimentSearch& out) {
   if (out.request.target.chip.vendor == hardware::Vendor::cpu) {
-    out.not_simulated = "a sweep on this machine is measured";
+    out.not_simulated = kMeasuredHere;
     return;
   }
   add_replicas(experiment, context, {.by = options.by, .scope = options.scope, .threads = options.threads}, stop, out);
@@ -278,6 +282,14 @@ void rank_servers(const experiment::Experiment& experiment, const plan::PlanCont
     if (error.kind() == Error::Kind::cancelled) throw;
     out.not_simulated = to_text(error.problem());
   }
+}
+
+// Throws if the document has an invalid value for its sweep. What its server cannot take is no such error: the steady
+// state then ranks.
+void check_sweep(const experiment::BoundExperiment& config) try {
+  if (config.kind == experiment::Kind::serve) serve::sweep_settings(config);
+} catch (const Error& error) {
+  if (error.problem().place.starts_with("sweep.")) throw;
 }
 
 // A document that is refused whatever the search varies is refused with the checker's fix.
@@ -305,7 +317,8 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
                                    const plan::PlanContext& context, const plan::SearchOptions& options,
                                    std::stop_token stop, long most_simulated) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<plan::Request> requests = search_requests(experiment, targets, context);
+  check_sweep(experiment.config());
+  const std::vector<plan::Request> requests = search_requests(experiment, targets, context, stop);
   plan::SearchOptions wide = options;
   wide.scope = plan::SearchScope::settings;
   ExperimentSearch out = choices_of(experiment, requests);
@@ -316,17 +329,15 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
       if (r.target.id == plan->choice.target) add_base(experiment, r, out);
     out.fewer_chips = {*plan, context.catalogue.target(plan->choice.target).chips(), out.request.target.chips()};
   }
+  plan::Plan own;
   try {
-    out.fits = plan::predict(out.request).fits();
+    own = plan::predict(out.request);
+    out.fits = own.fits();
   } catch (const Error&) {
     out.fits = false;  // the mesh does not match the target
   }
-  if (!out.fits) {
-    plan::SearchOptions quiet = options;
-    quiet.progress = {};
-    out.changes = plan::smallest_changes(out.request, other_targets(requests), quiet, stop, &out.result);
-    if (out.changes.size() > kMostChanges) out.changes.resize(kMostChanges);
-  }
+  if (!out.fits)
+    out.changes = lint::fixes_that_fit(experiment, context, out.request, own, stop, other_targets(requests));
   if (out.request.work == plan::Work::serve) rank_servers(experiment, context, wide, stop, most_simulated, out);
   out.result.seconds = seconds_since(start);
   return out;
@@ -359,13 +370,13 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
   for (size_t i = 0; i < shown(s, top); ++i)
     candidates.push_back(candidate_json(s, s.result.candidates[i],
                                         i < s.cells.size() ? s.cells[i].points : std::vector<formats::BenchPoint>()));
-  for (const plan::PlanChange& c : s.changes)
-    changes.push_back({{"label", c.label},
-                       {"set", lint::sets_json(c.edits)},
-                       {"slowdown", c.slowdown},
-                       {"seconds_per_step", c.seconds},
-                       {"usd", c.usd},
-                       {"peak_bytes", c.peak.value}});
+  for (const lint::Fix& fix : s.changes)
+    changes.push_back({{"label", fix.label},
+                       {"set", lint::sets_json(fix.edits)},
+                       {"slowdown", fix.slowdown ? Json(*fix.slowdown) : Json(nullptr)},
+                       {"seconds_per_step", fix.outcome->seconds},
+                       {"usd", fix.outcome->usd > 0 ? Json(fix.outcome->usd) : Json(nullptr)},
+                       {"peak_bytes", fix.outcome->peak.value}});
   Json prices = Json::object();
   for (const ExperimentSearch::Base& base : s.bases) prices[base.target] = base.price;
   Json without = Json::array();
@@ -430,10 +441,7 @@ std::string searched_text(const ExperimentSearch& s, size_t top) {
   if (s.fits) return out;
   out += s.changes.empty() ? "The current plan does not fit, and none of the tried changes makes it fit\n"
                            : "The current plan does not fit; the smallest changes that make it fit:\n";
-  for (const plan::PlanChange& c : s.changes) {
-    const lint::Fix fix = plan::fix_of(c);
-    out += "  " + fix.label + " (" + fix.cost + "): " + lint::set_text(fix) + "\n";
-  }
+  for (const lint::Fix& fix : s.changes) out += "  " + fix.label + " (" + fix.cost + "): " + lint::set_text(fix) + "\n";
   return out;
 }
 

@@ -5,8 +5,9 @@
 #include <map>
 #include <optional>
 
-#include "core/lint/fixes/smallest_changes.h"
+#include "core/lint/rules/check.h"
 #include "core/plan/experiment/serving_search.h"
+#include "core/plan/search/search.h"
 
 namespace mw::plan {
 
@@ -14,7 +15,7 @@ struct ExperimentSearch {
   plan::Request request;  // of the document itself
   struct Base {
     std::string target;
-    plan::Stack stack;
+    model::Stack stack;
     plan::PlanChoice choice;
     Json price;  // price_json() of the target
   };
@@ -27,7 +28,7 @@ struct ExperimentSearch {
   std::string not_simulated{};  // why the others are not
   bool fits = false;            // whether the unchanged document fits into memory
   plan::SearchResult result;
-  std::vector<plan::PlanChange> changes{};  // the smallest changes that fit, if it does not
+  std::vector<lint::Fix> changes{};  // the smallest changes that fit, planned, if it does not
   // The fastest plan on a smaller target with the same chip, if it is faster than all on the document's target, which
   // may not be used in part: a mesh has all devices of its target.
   struct FewerChips {
@@ -40,8 +41,8 @@ struct ExperimentSearch {
 // Requests that a search simulates at most, unless one sweep has more: about half a minute of one core.
 inline constexpr long kMostSimulated = 500'000;
 // A search of a serving experiment also tries replicas, simulates the sweep of the candidates, the first of the steady
-// state first until `most_simulated` requests are reached (0: none), and ranks by what it finds. Throws Error for this
-// machine as the target of another experiment, the errors of plan_request(), and cancelled() after a stop.
+// state first until `most_simulated` requests are reached (0: none), and ranks by what it finds. Throws the
+// errors of plan_request() and read_rows(), and cancelled() after a stop.
 ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
                                    const plan::PlanContext& context, const plan::SearchOptions& options,
                                    std::stop_token stop = {}, long most_simulated = kMostSimulated);

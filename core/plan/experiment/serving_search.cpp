@@ -10,7 +10,7 @@
 
 #include "core/lint/fixes/diagnostics.h"
 #include "core/plan/experiment/search_experiment.h"
-#include "core/serve/load/capacity.h"
+#include "core/serve/load/sweep.h"
 #include "core/serve/load/sweep_settings.h"
 #include "core/serve/simulation/simulated_server.h"
 

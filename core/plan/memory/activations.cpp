@@ -4,6 +4,9 @@
 #include "core/plan/memory/activations.h"
 
 #include <algorithm>
+#include <array>
+
+#include "core/base/buffer_sizes.h"
 
 namespace mw::plan {
 namespace {
@@ -226,7 +229,7 @@ LayerTraffic layer_traffic(const LocalModel& model, const LayerKind& kind, doubl
 }
 
 bool repeats_dropped_product(const Request& request) {
-  return request.stack == Stack::trl_fsdp && request.train.dropout;
+  return request.stack == model::Stack::trl_fsdp && request.train.dropout;
 }
 
 // peft/tuners/lora/dora.py and torchtune/modules/peft/dora.py: B A is the output of both for the identity matrix; cast
@@ -247,14 +250,58 @@ double attended_keys(const LocalModel& model, const LayerKind& kind, double len)
   if (model.request->profile.attention == StackProfile::Attention::materialised) return len;
   const double window = model.config.sliding_window;
   const bool sliding = kind.shape.attention == model::Attention::sliding && window > 0 && window < len;
-  // Of token i: min(i, window) keys; averaged over the row.
-  return sliding ? window - window * window / (2 * len) : len / 2;
+  // Of token i: min(i, window) keys; averaged over the row. The engine multiplies a block of queries with every key
+  // that one of them sees.
+  const double block = model.request->stack == model::Stack::engine ? std::min<double>(len, sizes::kQueries) / 2 : 0;
+  return block + (sliding ? window - window * window / (2 * len) : len / 2);
 }
 
 double logit_traffic(const StackProfile& profile) {
   // Eager: product, f32 copy, log-softmax, gradients and their bf16 copy; fused: f32 logits read for maximum, sum and
   // gradient.
   return profile.elementwise == StackProfile::Elementwise::eager ? 44 : 24;
+}
+
+namespace {
+
+using model::Role;
+
+constexpr std::array<std::pair<options::SavedActivation, Role>, 7> kProducts{
+    {{options::SavedActivation::q_proj, Role::q_proj},
+     {options::SavedActivation::k_proj, Role::k_proj},
+     {options::SavedActivation::v_proj, Role::v_proj},
+     {options::SavedActivation::o_proj, Role::o_proj},
+     {options::SavedActivation::gate_proj, Role::gate_proj},
+     {options::SavedActivation::up_proj, Role::up_proj},
+     {options::SavedActivation::down_proj, Role::down_proj}}};
+
+bool saves(const Request& request, options::SavedActivation what) {
+  return std::find(request.train.saved.begin(), request.train.saved.end(), what) != request.train.saved.end();
+}
+
+}  // namespace
+
+bool recomputes_product(const Request& request, const Product& product) {
+  for (const auto& [saved, role] : kProducts)
+    if (role == product.role && saves(request, saved)) return false;
+  // A norm after the block reads the block's output in its backward.
+  if (request.profile.recomputation == StackProfile::Recomputation::whole || request.model.post_norms) return true;
+  const bool last = product.role == Role::down_proj || product.role == Role::experts_down;
+  return !last && !(request.train.remat == model::Remat::block && product.role == Role::o_proj);
+}
+
+bool recomputes_attention(const Request& request) {
+  return !saves(request, options::SavedActivation::attention);
+}
+
+double saved_bytes(const Request& request, const LayerKind& kind) {
+  if (request.train.offload == options::Offload::host) return 0;
+  double bytes = saves(request, options::SavedActivation::attention)
+                     ? activation_bytes(request) * kind.q() + 4 * kind.heads
+                     : 0;  // and the sums of its softmax
+  for (const auto& [saved, role] : kProducts)
+    if (const Product* p = kind.product(role); p && saves(request, saved)) bytes += activation_bytes(request) * p->out;
+  return bytes;
 }
 
 }  // namespace mw::plan

@@ -44,4 +44,14 @@ double attended_keys(const LocalModel& model, const LayerKind& kind, double len)
 // Bytes read and written per logit of a training step, besides the products.
 double logit_traffic(const StackProfile& profile);
 
+// What a layer under remat recomputes and what it keeps. Pure functions; any thread.
+
+// Whether the backward recomputes this product. It skips saved products, and the last product of the recomputed part
+// unless a norm follows it, because nothing reads that.
+bool recomputes_product(const Request& request, const Product& product);
+bool recomputes_attention(const Request& request);
+
+// Bytes per token that a layer keeps on a device in addition to its input; 0 if they are offloaded to the host.
+double saved_bytes(const Request& request, const LayerKind& kind);
+
 }  // namespace mw::plan

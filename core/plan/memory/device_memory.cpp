@@ -7,8 +7,7 @@
 
 #include "core/mesh/layout/tiles.h"
 #include "core/plan/memory/activations.h"
-#include "core/plan/memory/remat.h"
-#include "core/plan/request/expression.h"
+#include "core/plan/request/estimate.h"
 #include "core/plan/request/lengths.h"
 
 namespace mw::plan {
@@ -84,7 +83,7 @@ void add_matrix(const LocalModel& model, Buffers& to, C category, const MatrixSi
 }
 
 // Weights, adapters and the runtime's memory, which are held all the time.
-Buffers resident(const LocalModel& model, DType type, Detail detail) {
+Buffers resident(const LocalModel& model, model::DType type, Detail detail) {
   const Request& r = *model.request;
   Buffers out(detail);
   const TensorBytes& w = model.weights(type);
@@ -109,7 +108,7 @@ Buffers resident(const LocalModel& model, DType type, Detail detail) {
   return out;
 }
 
-const TensorBytes& trainable(const LocalModel& model, DType type) {
+const TensorBytes& trainable(const LocalModel& model, model::DType type) {
   return model.request->method == model::TrainMethod::full ? model.weights(type) : model.adapters(type);
 }
 
@@ -123,7 +122,7 @@ void add_training_state(const LocalModel& model, Buffers& out) {
                       count(2) * count(moments.elements / split) * bytes_each(bytes_of(h.moments))};
   });
   if (r.method == model::TrainMethod::full && h.master_weights) {
-    const TensorBytes& masters = model.weights(DType::f32);
+    const TensorBytes& masters = model.weights(model::DType::f32);
     out.add(C::optimizer, masters.bytes / split, [&] {
       return Derivation{"f32 masters", "weights x 4 B", count(masters.elements / split) * bytes_each(4)};
     });
@@ -172,7 +171,7 @@ void add_kept(const LocalModel& model, Buffers& out, double tokens, double len) 
     });
   const bool blocks = r.train.remat == model::Remat::block;
   const double each = (blocks ? 2 : 1) * model::residual_streams(model.config);
-  if (r.train.offload == Offload::none)
+  if (r.train.offload == options::Offload::none)
     add_matrix(
         model, out, C::activations,
         {each * model.layers() * tokens, model.width, static_cast<double>(activation_bytes(r))},

@@ -17,7 +17,7 @@ bool is_bound(const Request& r) {
 // The rows of a share of the batch: as read, else each as long as it may be.
 EngineRows rows_of(const Request& r, const std::vector<EngineRows>& read, mesh::BatchSlice share, std::int64_t batch) {
   if (!is_bound(r)) return read.empty() ? EngineRows() : read.at(static_cast<size_t>(share.index));
-  const mesh::Range range = mesh::batch_rows(share, batch);
+  const mesh::IndexInterval range = mesh::batch_rows(share, batch);
   const std::int64_t rows = range.end - range.begin, tokens = rows * r.lengths.max_len;
   return {tokens, tokens, rows > 0 ? r.lengths.max_len : 0, tokens};
 }
@@ -44,8 +44,10 @@ MemoryPlan inference(const Request& r) {
   const InferenceModel model{weight_type(r.weights), r.engine->lora, r.engine->threads};
   if (r.work == Work::serve) return predict_memory(r.model, model, r.engine->server);
   const ForwardWork& f = r.forward;
-  if (r.work == Work::forward) return predict_memory(r.model, model, Scoring{f.batch, f.len, f.chunk, f.top_k});
-  return predict_memory(r.model, model, Generation{r.rollout.batch, r.rollout.prompt, r.rollout.new_tokens});
+  if (r.work == Work::forward)
+    return predict_memory(r.model, model, engine::ScoringWork{f.batch, f.len, f.chunk, f.top_k});
+  return predict_memory(r.model, model,
+                        engine::GenerationWork{r.rollout.batch, r.rollout.prompt, r.rollout.new_tokens});
 }
 
 std::vector<DeviceUse> devices_of(const Request& r) {
@@ -90,9 +92,8 @@ DeviceMemory engine_memory(const Request& r) {
   memory.devices = devices_of(r);
   memory.is_bound = is_bound(r);
   const DeviceUse& fullest =
-      *std::max_element(memory.devices.begin(), memory.devices.end(), [](const auto& a, const auto& b) {
-        return a.at_peak.total() < b.at_peak.total();
-      });
+      *std::max_element(memory.devices.begin(), memory.devices.end(),
+                        [](const auto& a, const auto& b) { return a.at_peak.total() < b.at_peak.total(); });
   memory.at_peak = fullest.at_peak;
   memory.category_peaks = fullest.category_peaks;
   memory.peak_instant = fullest.peak_instant;

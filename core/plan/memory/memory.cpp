@@ -56,7 +56,7 @@ class BufferTimeline {
     for (const Allocation& allocation : lasting) allocate(allocation, kNoPhase);
   }
 
-  void run(const engine::Phase& phase, const char* instant) {
+  void run(const engine::PhaseBuffers& phase, const char* instant) {
     for (const Allocation& own : phase.own) allocate(own, instant);
     if (step_.tokens == 0 || !step_.holds(phase.step)) {
       for (const Allocation& old : activations_) release(old);
@@ -104,13 +104,13 @@ class BufferTimeline {
 
   const engine::ModelShape& model_;
   Ledger held_;
-  engine::StepShape step_;
+  engine::ActivationShape step_;
   std::vector<Allocation> activations_;                          // of step_
   std::map<std::pair<std::string_view, int>, Allocation> kept_;  // by label, and number of this label
   MemoryPlan plan_;
 };
 
-MemoryPlan predict_phase(const engine::ModelShape& model, const engine::Phase& phase, const char* instant) {
+MemoryPlan predict_phase(const engine::ModelShape& model, const engine::PhaseBuffers& phase, const char* instant) {
   BufferTimeline buffers(model, engine::model_allocations(model, engine::whole_tensors(model)));
   buffers.run(phase, instant);
   return buffers.plan();
@@ -121,12 +121,12 @@ MemoryPlan predict_run(const engine::ModelShape& model, const TrainShape& shape,
                        std::span<const engine::ShardShape> tensors) {
   BufferTimeline buffers(model, engine::model_allocations(model, tensors));
   const EngineRows& held_out = shape.evaluation;
-  const engine::StepShape step{.tokens = shape.tokens,
-                               .lowest = model.lowest_trained_layer(),
-                               .backward = true,
-                               .full = model.full,
-                               .dropout = shape.dropout,
-                               .remat = shape.remat};
+  const engine::ActivationShape step{.tokens = shape.tokens,
+                                     .lowest = model.lowest_trained_layer(),
+                                     .backward = true,
+                                     .full = model.full,
+                                     .dropout = shape.dropout,
+                                     .remat = shape.remat};
   const auto train = [&] {
     if (shape.loss_tokens > 0)
       buffers.run(engine::step_phase(model, {step, shape.loss_tokens, shape.loss_chunk, shape.longest}, shape.threads),
@@ -161,18 +161,19 @@ MemoryPlan predict_run(const engine::ModelShape& model, const TrainShape& shape,
 
 }  // namespace
 
-MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Generation& work) {
+MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model,
+                          const engine::GenerationWork& work) {
   check_rows(work.rows, work.prompt);
   const engine::ModelShape shape = model_shape(config, model);
   return predict_phase(shape, engine::generation_phase(shape, work, model.threads), "decoding");
 }
 
-MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Serving& work) {
+MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const engine::ServingWork& work) {
   const engine::ModelShape shape = model_shape(config, model);
   return predict_phase(shape, engine::serving_phase(shape, work, model.threads), "step of a server");
 }
 
-MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Scoring& work) {
+MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const engine::ScoringWork& work) {
   check_rows(work.rows, work.len);
   const engine::ModelShape shape = model_shape(config, model);
   return predict_phase(shape, engine::scoring_phase(shape, work, model.threads), "the last rows of logits");

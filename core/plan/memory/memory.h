@@ -50,11 +50,8 @@ struct InferenceModel {
   std::vector<mesh::AdapterShape> lora{};
   int threads = 1;
 };
-using Generation = engine::GenerationWork;  // engine::Sampler
-using Scoring = engine::ScoringWork;        // engine::Scorer
-using Serving = engine::ServingWork;        // engine::ServingEngine; InferenceModel::lora is empty then
-MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Serving& work);
-MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Generation& work);
-MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const Scoring& work);
+MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const engine::ServingWork& work);
+MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const engine::GenerationWork& work);
+MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const engine::ScoringWork& work);
 
 }  // namespace mw::plan

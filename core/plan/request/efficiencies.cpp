@@ -36,23 +36,23 @@ Efficiency of_large(const hardware::Chip& chip, double measured_there, Efficienc
 
 constexpr double kMiB = 1048576.0, kGiB = 1073741824.0;
 
-bool serves_on_gpus(Stack stack) {
-  return stack == Stack::vllm_gpu || stack == Stack::tensorrt_llm || stack == Stack::sglang;
+bool serves_on_gpus(model::Stack stack) {
+  return stack == model::Stack::vllm_gpu || stack == model::Stack::tensorrt_llm || stack == model::Stack::sglang;
 }
 // scaled_dot_product_attention, which is FlashAttention-2 for bf16 without masks (aten/src/ATen/native/transformers/
 // cuda/flash_attn); Megatron-LM uses cuDNN's kernels.
-bool runs_pytorch_attention(Stack stack) {
-  return stack == Stack::torchtitan || stack == Stack::torchtune || stack == Stack::trl_fsdp;
+bool runs_pytorch_attention(model::Stack stack) {
+  return stack == model::Stack::torchtitan || stack == model::Stack::torchtune || stack == model::Stack::trl_fsdp;
 }
-bool serves_on_tpus(Stack stack) {
-  return stack == Stack::vllm_tpu || stack == Stack::jetstream;
+bool serves_on_tpus(model::Stack stack) {
+  return stack == model::Stack::vllm_tpu || stack == model::Stack::jetstream;
 }
 
 // A single user of vLLM on TPUs, and requests that follow each other on GPUs. scripts/tensorrt-llm-steps.py derives the
 // value of TensorRT-LLM.
-Efficiency request_overhead(Stack stack) {
+Efficiency request_overhead(model::Stack stack) {
   if (!serves(stack)) return {0, 0, 0, Origin::floor, "no server"};
-  if (stack == Stack::tensorrt_llm)
+  if (stack == model::Stack::tensorrt_llm)
     return {6e-3, 4e-3, 8e-3, Origin::transferred,
             "TensorRT-LLM 1.0 on H100: TTFT of closed loops of 1,024 to 4,096 tokens with up to 64 users (29 cells of "
             "ACT that are not held out)"};
@@ -67,9 +67,9 @@ Efficiency request_overhead(Stack stack) {
 
 // A vLLM server tokenizes beside its event loop, prompts that arrive together at once (vllm/utils/async_utils.py,
 // AsyncMicrobatchTokenizer). Fitted to cells of AC that are not held out: see the note of measurements.json.
-Efficiency tokenizer_overhead(Stack stack) {
+Efficiency tokenizer_overhead(model::Stack stack) {
   if (!serves(stack)) return {0, 0, 0, Origin::floor, "no server"};
-  if (stack == Stack::tensorrt_llm)
+  if (stack == model::Stack::tensorrt_llm)
     return {1e-6, 0, 3e-6, Origin::transferred, "TensorRT-LLM on H100: 0-3 µs a prompt token (ACT)"};
   if (serves_on_gpus(stack)) return {3e-6, 1e-6, 4e-6, Origin::transferred, "vLLM on H100: 1-4 µs a prompt token (AC)"};
   return {1.5e-6, 1e-6, 3e-6, Origin::transferred, "vLLM on H100 without a router: 1-3 µs a prompt token (AC)"};
@@ -79,15 +79,15 @@ Efficiency tokenizer_overhead(Stack stack) {
 // (tensorrt_llm/_torch/pyexecutor/cuda_graph_runner.py); with a prompt the host launches each kernel. vLLM compiles
 // these steps, and SGLang's show no such floor down to 0.47 ms a layer. scripts/tensorrt-llm-steps.py derives the
 // value.
-Efficiency prompt_layer_overhead(Stack stack) {
-  if (stack != Stack::tensorrt_llm) return {0, 0, 5e-4, Origin::floor, "hidden behind the device's work"};
+Efficiency prompt_layer_overhead(model::Stack stack) {
+  if (stack != model::Stack::tensorrt_llm) return {0, 0, 5e-4, Origin::floor, "hidden behind the device's work"};
   return {6.3e-4, 5.9e-4, 6.6e-4, Origin::transferred,
           "TensorRT-LLM 1.0 on H100: 24 cells of ACT that are not held out, Qwen3-32B and Llama-3.1-8B with prompts of "
           "1,024 tokens on 4 and 8 GPUs: 0.59 and 0.66 ms a layer, beside the seconds per sequence"};
 }
 
 // A server quantises the inputs of each product when it multiplies.
-Efficiency fp8_products(Stack stack) {
+Efficiency fp8_products(model::Stack stack) {
   if (!serves(stack))
     return {1.0, 1.0, 1.0, Origin::floor, "products in fp8 as near to their limit as others; no published figure"};
   return {
@@ -96,9 +96,9 @@ Efficiency fp8_products(Stack stack) {
       "Gemma 4 31B on H100, vllm pull requests 17126 and 49363)"};
 }
 
-Efficiency runtime_of(const hardware::Target& target, Stack stack) {
+Efficiency runtime_of(const hardware::Target& target, model::Stack stack) {
   if (target.chip.vendor == Vendor::tpu) {
-    if (stack == Stack::vllm_tpu)
+    if (stack == model::Stack::vllm_tpu)
       return {836e6, 836e6, 1.2e9, Origin::transferred,
               "compiled programs of a vLLM server on v5e need at least 836 MB outside its cap (XB)"};
     return {64 * kMiB, 0, 836e6, Origin::floor,
@@ -112,7 +112,7 @@ Efficiency runtime_of(const hardware::Target& target, Stack stack) {
           "CUDA context 0.5-1 GiB, NCCL 0.34-1.6 GiB (ML, AC, NCCL issue 864)"};
 }
 
-Efficiency step_of(Vendor vendor, Stack stack) {
+Efficiency step_of(Vendor vendor, model::Stack stack) {
   if (serves_on_tpus(stack))
     return {
         4.5e-3, 3e-3, 6e-3, Origin::transferred,
@@ -145,10 +145,10 @@ Estimate operator/(double best, const Efficiency& share) {
           .source = share.source};
 }
 
-Stack parse_stack(std::string_view text) {
-  if (const auto stack = model::parse<Stack>(text)) return *stack;
+model::Stack parse_stack(std::string_view text) {
+  if (const auto stack = model::parse<model::Stack>(text)) return *stack;
   std::string all;
-  for (const std::string_view name : kEnumNames<Stack>) all += ", " + std::string(name);
+  for (const std::string_view name : kEnumNames<model::Stack>) all += ", " + std::string(name);
   throw Error({.id = "STACK",
                .message = "unknown software stack",
                .place = "train.stack",
@@ -186,7 +186,7 @@ const std::vector<Efficiencies::Named>& Efficiencies::names() {
   return kNames;
 }
 
-Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
+Efficiencies default_efficiencies(const hardware::Target& target, model::Stack stack) {
   const hardware::Chip& chip = target.chip;
   const bool tpu = chip.vendor == Vendor::tpu;
   Efficiencies e;
@@ -228,7 +228,7 @@ Efficiencies default_efficiencies(const hardware::Target& target, Stack stack) {
   e.prompt_layer_s = prompt_layer_overhead(stack);
   e.compile_s = tpu ? Efficiency{5.5, 3, 8, Origin::transferred,
                                  "3-8 min of compilation for 60 unrolled layers (arXiv 2605.25645)"}
-                    : Efficiency{stack == Stack::torchtitan ? 1.0 : 0.0, 0, 2, Origin::floor, "eager: none"};
+                    : Efficiency{stack == model::Stack::torchtitan ? 1.0 : 0.0, 0, 2, Origin::floor, "eager: none"};
   e.runtime_bytes = runtime_of(target, stack);
   e.fragmentation = {0.065, 0.03, 0.10, Origin::transferred,
                      "3-10 % where sizes vary, about 0 where they do not (an estimate); middle taken"};

@@ -12,8 +12,7 @@
 
 namespace mw::plan {
 
-using model::Stack;
-Stack parse_stack(std::string_view text);  // the names of model::Stack; throws Error STACK
+model::Stack parse_stack(std::string_view text);  // the names of model::Stack; throws Error STACK
 
 struct Efficiency {
   double value = 0, low = 0, high = 0;
@@ -56,7 +55,7 @@ struct Efficiencies {
   static const std::vector<Named>& names();  // for fitting and for tables
 };
 
-Efficiencies default_efficiencies(const hardware::Target& target, Stack stack);
+Efficiencies default_efficiencies(const hardware::Target& target, model::Stack stack);
 // The value of step_s if the host schedules a step while the previous one runs.
 Efficiency async_step_overhead();
 

@@ -2,6 +2,7 @@
 #include "core/plan/request/lengths.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -26,19 +27,40 @@ double mean_of_decay(double d) {
   return std::abs(d) < 1e-3 ? 0.5 - d / 12 : 1 / d - 1 / std::expm1(d);
 }
 
-// Mean of the longest of n draws if only the mean is known: of the distribution on [0, longest] with the most entropy.
-double expected_longest(double mean, double longest, double n) {
-  if (mean >= longest || n <= 1) return mean;
+constexpr int kSlices = 256;
+
+// Lengths at the shares `share_at`(0 to 1) of all rows, if only the mean is known: of the distribution on [0, longest]
+// with the most entropy.
+template <class Share>
+std::array<double, kSlices> likely_lengths(double mean, double longest, const Share& share_at) {
   double low = -500, high = 500;  // of the decay; the mean falls with it
   for (int i = 0; i < 60; ++i) (mean_of_decay((low + high) / 2) * longest > mean ? low : high) = (low + high) / 2;
   const double d = (low + high) / 2;
   const auto quantile = [&](double share) {
     return std::abs(d) < 1e-6 ? share : -std::log1p(share * std::expm1(-d)) / d;
   };
-  constexpr int kSlices = 256;
+  std::array<double, kSlices> lengths;
+  for (int i = 0; i < kSlices; ++i) lengths[static_cast<size_t>(i)] = longest * quantile(share_at((i + 0.5) / kSlices));
+  return lengths;
+}
+
+// Mean of the longest of n draws from them.
+double expected_longest(double mean, double longest, double n) {
+  if (mean >= longest || n <= 1) return mean;
   double sum = 0;
-  for (int i = 0; i < kSlices; ++i) sum += quantile(std::pow((i + 0.5) / kSlices, 1 / n));
-  return std::clamp(longest * sum / kSlices, mean, longest);
+  for (const double length : likely_lengths(mean, longest, [&](double share) { return std::pow(share, 1 / n); }))
+    sum += length;
+  return std::clamp(sum / kSlices, mean, longest);
+}
+
+// The length of the example of a token, in the mean over tokens.
+double attended_length(const std::vector<std::pair<int, std::int64_t>>& histogram, double mean, double longest) {
+  double tokens = 0, pairs = 0;
+  const auto add = [&](double length, double count) { tokens += length * count, pairs += length * length * count; };
+  for (const auto& [length, count] : histogram) add(length, static_cast<double>(count));
+  if (histogram.empty() && mean < longest)
+    for (const double length : likely_lengths(mean, longest, [](double share) { return share; })) add(length, 1);
+  return tokens > 0 ? pairs / tokens : mean;
 }
 
 }  // namespace
@@ -92,11 +114,11 @@ RowStatistics row_statistics(const Lengths& lengths, double rows_per_device, dou
   f.computed = lengths.max_len;
   f.real = f.mean;
   f.slowest = f.computed;
+  const auto longest_of = [&](double rows) {
+    return kept.empty() ? expected_longest(f.mean, f.longest, rows) : expected_longest(kept, f.rows, rows);
+  };
+  const double rows = std::max(1.0, rows_per_device);
   if (lengths.rows == RowLayout::ragged) {
-    const auto longest_of = [&](double rows) {
-      return kept.empty() ? expected_longest(f.mean, f.longest, rows) : expected_longest(kept, f.rows, rows);
-    };
-    const double rows = std::max(1.0, rows_per_device);
     f.computed = longest_of(rows);
     f.slowest = longest_of(rows * std::max(1.0, devices));
   }
@@ -105,6 +127,13 @@ RowStatistics row_statistics(const Lengths& lengths, double rows_per_device, dou
     f.real = f.packed_rows > 0 ? all / f.packed_rows : std::min(f.longest, f.longest * kPackedFill);
   }
   f.real = std::min(f.real, f.computed);
+  f.attended = f.slowest;
+  if (lengths.computes_padding) return f;
+  // The sums of several rows differ less between devices than single rows do.
+  const double spread = lengths.rows == RowLayout::packed ? 0 : longest_of(std::max(1.0, devices)) - f.mean;
+  f.computed = f.real;
+  f.slowest = f.real + spread / std::sqrt(rows);
+  f.attended = attended_length(kept, f.mean, f.longest);
   return f;
 }
 

@@ -10,12 +10,13 @@ struct RowStatistics {
   double mean = 0;          // mean real tokens of a row
   double computed = 0;      // tokens computed for one row of a micro-batch, padding included
   double slowest = 0;       // the same on the device with the longest rows, for which the others wait
+  double attended = 0;      // tokens of the sequence that a computed token is in, in the mean over these tokens
   double real = 0;          // real tokens among them
   double longest = 0;       // tokens for which buffers are allocated
   double packed_rows = 0;   // rows of max_len that would hold everything
   double batches_rows = 0;  // rows as the trainer counts them: packed rows if rows are packed
 };
-// `rows_per_device`: rows of a micro-batch on a device, used if rows are padded to the longest of a micro-batch;
+// `rows_per_device`: rows of a micro-batch on a device, used if its tokens depend on the lengths of its rows;
 // `devices`: over which its rows are split. Without a histogram, lengths follow the distribution with the most entropy
 // of those with this mean up to max_len, a truncated exponential one.
 RowStatistics row_statistics(const Lengths& lengths, double rows_per_device, double devices = 1);

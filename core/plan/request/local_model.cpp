@@ -204,7 +204,7 @@ LayerKind make_kind(const LocalModel& model, int layer) {
 }
 
 // Servers quantise linear layers only.
-bool quantised(const Request& request, Role role, DType type) {
+bool quantised(const Request& request, Role role, model::DType type) {
   if (!serves(request.stack) || bytes_of(type) > 1) return true;
   return (role >= Role::q_proj && role <= Role::down_proj) || role == Role::experts_gate_up ||
          role == Role::experts_down || role == Role::ple_gate || role == Role::ple_proj ||
@@ -212,10 +212,10 @@ bool quantised(const Request& request, Role role, DType type) {
          role == Role::laurel_left || role == Role::laurel_right;
 }
 
-TensorBytes held(const LocalModel& model, const std::vector<mesh::PlacedTensor>& tensors, DType type) {
+TensorBytes held(const LocalModel& model, const std::vector<mesh::PlacedTensor>& tensors, model::DType type) {
   TensorBytes sum;
   for (const mesh::PlacedTensor& t : tensors) {
-    const int bytes = bytes_of(quantised(*model.request, t.role, type) ? type : DType::bf16);
+    const int bytes = bytes_of(quantised(*model.request, t.role, type) ? type : model::DType::bf16);
     const mesh::TileRule tile = mesh::tile_of(model.request->target.chip, bytes);
     const double times = t.layer < 0 ? 1 : model.layers_represented[static_cast<size_t>(t.layer)];
     const auto elements = static_cast<double>(t.elements());
@@ -251,7 +251,7 @@ const Product* LayerKind::product(Role role) const {
 }
 
 int LocalModel::head_bytes() const {
-  return bytes_of(quantised(*request, Role::lm_head, request->weights) ? request->weights : DType::bf16);
+  return bytes_of(quantised(*request, Role::lm_head, request->weights) ? request->weights : model::DType::bf16);
 }
 
 int LocalModel::layers() const {
@@ -305,11 +305,11 @@ LocalModel local_model(const Request& r, mesh::ShardingUse use) {
     else
       m.kinds.push_back(std::move(kind));
   }
-  for (const DType type : {DType::f32, DType::bf16, DType::fp8, DType::int8}) {
+  for (const model::DType type : {model::DType::f32, model::DType::bf16, model::DType::fp8, model::DType::int8}) {
     m.weights_of[static_cast<size_t>(type)] = held(m, m.placement.tensors, type);
     m.adapters_of[static_cast<size_t>(type)] = held(m, m.placement.adapters, type);
   }
-  m.parameters = static_cast<std::int64_t>(m.weights(DType::int8).total);
+  m.parameters = static_cast<std::int64_t>(m.weights(model::DType::int8).total);
   if (m.config.layer_scalar) m.parameters -= m.layers();  // saved with the weights, but no parameters
   return m;
 }

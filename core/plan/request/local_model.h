@@ -55,8 +55,8 @@ struct LocalModel {
   std::int64_t parameters = 0;
   std::array<TensorBytes, 4> weights_of, adapters_of;  // by DType
 
-  const TensorBytes& weights(DType type) const { return weights_of[static_cast<size_t>(type)]; }
-  const TensorBytes& adapters(DType type) const { return adapters_of[static_cast<size_t>(type)]; }
+  const TensorBytes& weights(model::DType type) const { return weights_of[static_cast<size_t>(type)]; }
+  const TensorBytes& adapters(model::DType type) const { return adapters_of[static_cast<size_t>(type)]; }
   int layers() const;
   int head_bytes() const;  // of an element of the output matrix
 };

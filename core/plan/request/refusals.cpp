@@ -46,6 +46,14 @@ std::vector<Problem> refusals(const Request& request, const mesh::Placement& pla
   lint::CheckInput input = check_input(request);
   if (input.server) input.server->longest_request = longest_request;
   for (const lint::Finding& f : lint::check_refusals(input)) out.push_back(problem_of(f));
+  const int most = request.model.max_positions, longest = request.lengths.max_len;
+  if (request.work == Work::train && request.engine && most > 0 && longest > most)
+    out.push_back({.id = "CONTEXT",
+                   .message = "rows are longer than the context of the model",
+                   .place = "data.max_len",
+                   .found = std::to_string(longest) + " tokens",
+                   .expected = "at most " + std::to_string(most),
+                   .fix = "set data.max_len=" + std::to_string(most)});
   return out;
 }
 

@@ -34,18 +34,19 @@ void refuse_option(bool wrong, Option option) {
 }
 
 void check_products(const Request& r) {
-  if (r.products == DType::bf16) return;
+  if (r.products == model::DType::bf16) return;
   const bool serving = r.work == Work::serve;
   const char* place = serving ? "serve.products" : "train.products";
   const std::string type(to_string(r.products)), stack(to_string(r.stack)), fix = std::string("set ") + place + "=bf16";
-  refuse_option(r.products != DType::fp8, {place, "products of this type are not planned", type, "bf16 or fp8", fix});
+  refuse_option(r.products != model::DType::fp8,
+                {place, "products of this type are not planned", type, "bf16 or fp8", fix});
   refuse_option(!r.profile.options.fp8_products, {place, "the software has no products in fp8", stack,
                                                   "software that documents them", fix + ", or choose other software"});
   refuse_option(!r.target.chip.fp8_flops, {place, "no peak of fp8 products is known for this chip", r.target.chip.name,
                                            "a chip with a published fp8 peak", fix + ", or choose another target"});
-  refuse_option(serving && r.weights != DType::fp8, {place, "servers compute in fp8 only with weights in fp8",
-                                                     "weights in " + std::string(to_string(r.weights)),
-                                                     "serve.weight_dtype fp8", "set serve.weight_dtype=fp8"});
+  refuse_option(serving && r.weights != model::DType::fp8, {place, "servers compute in fp8 only with weights in fp8",
+                                                            "weights in " + std::string(to_string(r.weights)),
+                                                            "serve.weight_dtype fp8", "set serve.weight_dtype=fp8"});
 }
 
 // Refuses what the stack does not offer.
@@ -65,10 +66,10 @@ void check_options(const Request& r) {
   refuse_option(!r.train.saved.empty() && r.train.remat == model::Remat::none,
                 {"train.saved", "without remat every activation is kept", "train.remat none", "block or layer",
                  "set train.remat=layer, or remove train.saved"});
-  refuse_option(r.train.offload != Offload::none && !offers.offload,
+  refuse_option(r.train.offload != options::Offload::none && !offers.offload,
                 {"train.offload", "the software does not offload activations", stack,
                  "MaxText, TRL, torchtune or Megatron-LM", "set train.offload=none"});
-  refuse_option(r.train.offload != Offload::none && r.train.remat == model::Remat::none,
+  refuse_option(r.train.offload != options::Offload::none && r.train.remat == model::Remat::none,
                 {"train.offload", "only the activations that remat keeps are offloaded", "train.remat none",
                  "block or layer", "set train.remat=layer, or train.offload=none"});
 }
@@ -86,7 +87,7 @@ void check_request(const Request& request) {
   refuse(!chip.memory || !chip.memory_bandwidth, "target.id", request.target.id,
          "a chip whose memory and bandwidth are known");
   const bool f32_known = chip.f32_flops && chip.f32_flops.kind != hardware::Provenance::unverified;
-  refuse(request.weights == DType::f32 && chip.vendor == hardware::Vendor::gpu && !f32_known, "target.id",
+  refuse(request.weights == model::DType::f32 && chip.vendor == hardware::Vendor::gpu && !f32_known, "target.id",
          request.target.id, "train.dtype=bf16, or the peak of f32 products with its source as f32 in the chip's row");
   const auto batch = request.work == Work::train     ? request.train.batch
                      : request.work == Work::forward ? request.forward.batch
@@ -100,24 +101,24 @@ void check_request(const Request& request) {
   check_options(request);
 }
 
-model::WeightType weight_type(DType type) {
-  if (type == DType::f32) return model::WeightType::f32;
-  return type == DType::int8 ? model::WeightType::int8 : model::WeightType::bf16;
+model::WeightType weight_type(model::DType type) {
+  if (type == model::DType::f32) return model::WeightType::f32;
+  return type == model::DType::int8 ? model::WeightType::int8 : model::WeightType::bf16;
 }
 
-DType dtype_of(model::WeightType weights) {
-  if (weights == model::WeightType::f32) return DType::f32;
-  return weights == model::WeightType::int8 ? DType::int8 : DType::bf16;
+model::DType dtype_of(model::WeightType weights) {
+  if (weights == model::WeightType::f32) return model::DType::f32;
+  return weights == model::WeightType::int8 ? model::DType::int8 : model::DType::bf16;
 }
 
 int activation_bytes(const Request& request) {
-  return request.weights == DType::f32 ? 4 : 2;
+  return request.weights == model::DType::f32 ? 4 : 2;
 }
 
 double products_peak(const Request& request) {
   const hardware::Chip& chip = request.target.chip;
-  return request.weights == DType::f32 && chip.vendor == hardware::Vendor::gpu ? chip.f32_flops.value
-                                                                               : chip.bf16_flops.value;
+  return request.weights == model::DType::f32 && chip.vendor == hardware::Vendor::gpu ? chip.f32_flops.value
+                                                                                      : chip.bf16_flops.value;
 }
 
 Efficiency fp8_share(const Request& request) {
@@ -130,25 +131,27 @@ Efficiency fp8_share(const Request& request) {
   return e;
 }
 
-DType full_weights(const Request& request) {
-  return request.weights == DType::f32 ? DType::f32 : request.profile.full_weights;
+model::DType full_weights(const Request& request) {
+  return request.weights == model::DType::f32 ? model::DType::f32 : request.profile.full_weights;
 }
 
-void set_weights(Request& request, DType weights) {
+void set_weights(Request& request, model::DType weights) {
   request.weights = weights;
   StackProfile& profile = request.profile;
-  if (weights == DType::f32)
-    for (DType* type : {&profile.adapters, &profile.gradients, &profile.moments}) *type = DType::f32;
+  if (weights == model::DType::f32)
+    for (model::DType* type : {&profile.adapters, &profile.gradients, &profile.moments}) *type = model::DType::f32;
 }
 
-void set_stack(Request& request, Stack stack) {
+void set_stack(Request& request, model::Stack stack) {
+  request.lengths.computes_padding = stack != model::Stack::engine;
   request.stack = stack;
   request.profile = stack_profile(stack, request.model.family);
   request.efficiencies = default_efficiencies(request.target, stack);
-  const bool gathers = stack == Stack::trl_fsdp || stack == Stack::torchtitan || stack == Stack::torchtune;
+  const bool gathers =
+      stack == model::Stack::trl_fsdp || stack == model::Stack::torchtitan || stack == model::Stack::torchtune;
   request.rules.preset =
       gathers ? mesh::Preset::fsdp
-              : (serves(stack) || stack == Stack::megatron ? mesh::Preset::megatron : mesh::Preset::tunix);
+              : (serves(stack) || stack == model::Stack::megatron ? mesh::Preset::megatron : mesh::Preset::tunix);
   request.rules.experts = request.profile.options.expert_parallel && request.model.experts > 0
                               ? mesh::ExpertParallel::on
                               : mesh::ExpertParallel::off;
@@ -163,16 +166,16 @@ void enable_async_scheduling(Request& request) {
   request.efficiencies.step_s = async_step_overhead();
 }
 
-Stack default_stack(hardware::Vendor vendor, Work work) {
+model::Stack default_stack(hardware::Vendor vendor, Work work) {
   switch (vendor) {
     case hardware::Vendor::tpu:
-      return work == Work::serve ? Stack::vllm_tpu : Stack::tunix;
+      return work == Work::serve ? model::Stack::vllm_tpu : model::Stack::tunix;
     case hardware::Vendor::gpu:
-      return work == Work::serve ? Stack::vllm_gpu : Stack::trl_fsdp;
+      return work == Work::serve ? model::Stack::vllm_gpu : model::Stack::trl_fsdp;
     case hardware::Vendor::cpu:
-      return Stack::engine;
+      return model::Stack::engine;
   }
-  return Stack::engine;
+  return model::Stack::engine;
 }
 
 }  // namespace mw::plan

@@ -2,6 +2,7 @@
 // The input of a prediction: model, target, mesh, software stack and workload. Plain values; any thread.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,10 +36,9 @@ struct Lengths {
   std::int64_t count = 0;        // rows, without a histogram
   std::int64_t packed_rows = 0;  // rows of max_len that hold them all; 0: estimated
   RowLayout rows = RowLayout::padded;
+  bool computes_padding = true;  // false: the engine, which computes real tokens only, whatever the layout
 };
 
-using options::Offload;
-using options::SavedActivation;
 struct TrainWork {
   std::int64_t batch = 1;  // rows of one micro-batch over the whole mesh
   int accumulation = 1;
@@ -46,8 +46,8 @@ struct TrainWork {
   double epochs = 0;
   double epoch_rows = 0;  // rows of an epoch, packed, without held-out ones; 0: from the lengths
   model::Remat remat = model::Remat::none;
-  std::vector<SavedActivation> saved{};  // of a layer under remat
-  Offload offload = Offload::none;
+  std::vector<options::SavedActivation> saved{};  // of a layer under remat
+  options::Offload offload = options::Offload::none;
   int loss_chunk = 0;    // rows of logits at once on a device; 0: all
   bool dropout = false;  // of the adapters
   double loss_share =
@@ -66,7 +66,6 @@ struct RolloutWork {
 };
 // When a server's host schedules a step: after the previous one, or while it runs (vLLM's async scheduling).
 enum class Scheduling { between_steps, ahead };
-using options::Sampling;
 struct ServeWork {
   int max_num_seqs = 64, max_model_len = 4096, max_num_batched_tokens = 2048;
   double memory_utilisation = 0.9;
@@ -75,7 +74,7 @@ struct ServeWork {
   int input_len = 1024, output_len = 512;  // of the requests for which times are predicted
   Scheduling scheduling = Scheduling::between_steps;
   bool chunked_prefill = true;  // false: a prompt is computed in one step
-  Sampling sampling = Sampling::greedy;
+  options::Sampling sampling = options::Sampling::greedy;
   int replicas = 1;  // equal servers behind a router; a plan is of one of them
 };
 
@@ -86,6 +85,7 @@ struct EngineRows {
   int longest = 0;               // tokens of the longest example
   std::int64_t real_tokens = 0;  // without padding
 };
+struct Request;
 // Work of the engine on this machine: what its exact memory follows from beside the rest of the request.
 struct EngineWork {
   int threads = 1;                               // of a run on one device; each of several devices has one
@@ -95,6 +95,9 @@ struct EngineWork {
   std::int64_t eval_rows = 0;                    // held-out rows of an evaluation; 0: none
   int prompt_tokens = 0, generate_tokens = 0;    // longest sampled prompt, and with its answer; 0: no sampling
   engine::ServingWork server{};
+  // Sets what follows from the data and the server's settings, after batch, rows, mesh or sequences of the request have
+  // changed. Empty: nothing does. Any thread. Throws what makes the settings impossible.
+  std::function<void(Request&)> update{};
 };
 
 struct Request {
@@ -105,7 +108,7 @@ struct Request {
   mesh::Mesh mesh;
   mesh::ShardingRules rules{};
   std::vector<mesh::RequestedPlacement> places{};
-  Stack stack = Stack::tunix;
+  model::Stack stack = model::Stack::tunix;
   StackProfile profile{};
   Efficiencies efficiencies{};
   std::string calibrated{};  // source of a user's calibration: "calibrated by you, 2026-11-21, steps.json"
@@ -118,10 +121,10 @@ struct Request {
       targets{};  // adapted projections, in every layer; empty and lora: none (a base model that only infers)
   // Replaces `targets`: the projections that an expression matches, by layer.
   std::optional<std::vector<std::vector<model::Role>>> adapted{};
-  DType weights = DType::bf16, kv = DType::bf16;
-  DType products = DType::bf16;   // type of the matrix products: bf16, or fp8 if the chip supports it
-  bool sliding_window_kv = true;  // sliding layers keep only their window
-  int other_models = 0;           // further copies of the base weights on the devices, such as a reference model
+  model::DType weights = model::DType::bf16, kv = model::DType::bf16;
+  model::DType products = model::DType::bf16;  // type of the matrix products: bf16, or fp8 if the chip supports it
+  bool sliding_window_kv = true;               // sliding layers keep only their window
+  int other_models = 0;  // further copies of the base weights on the devices, such as a reference model
   Lengths lengths{};
   TrainWork train{};
   ForwardWork forward{};
@@ -130,8 +133,8 @@ struct Request {
   std::optional<EngineWork> engine{};  // if the engine does the work on this machine
 };
 
-model::WeightType weight_type(DType type);  // of the engine
-DType dtype_of(model::WeightType weights);
+model::WeightType weight_type(model::DType type);  // of the engine
+model::DType dtype_of(model::WeightType weights);
 // Bytes of an element of the activations: of f32 weights 4, of all others 2.
 int activation_bytes(const Request& request);
 // FLOP/s of a chip in products of the type of the weights, bf16 or f32. XLA multiplies f32 on TPUs in one bf16 pass
@@ -140,18 +143,18 @@ int activation_bytes(const Request& request);
 double products_peak(const Request& request);
 Efficiency fp8_share(const Request& request);  // of the fp8 peak: that of bf16 products, scaled
 // The type in which a trained base is stored: the stack's, or f32 if the weights are f32.
-DType full_weights(const Request& request);
+model::DType full_weights(const Request& request);
 // Sets the type of the weights; adapters, gradients and moments that a stack keeps in the base's type follow it.
-void set_weights(Request& request, DType weights);
+void set_weights(Request& request, model::DType weights);
 
 // Fills in profile and efficiencies for stack, model and target.
-void set_stack(Request& request, Stack stack);
+void set_stack(Request& request, model::Stack stack);
 // The devices over which the experts of a layer are shared out whole (mesh axis "ep").
 int expert_ways(const Request& request);
 // Sets Scheduling::ahead and the step overhead that goes with it. Call after set_stack().
 void enable_async_scheduling(Request& request);
 // The default stack for a vendor and workload: to train, tunix on TPUs, trl-fsdp on GPUs and the engine on CPUs.
-Stack default_stack(hardware::Vendor vendor, Work work);
+model::Stack default_stack(hardware::Vendor vendor, Work work);
 
 // Throws Error PLAN-SIZE for a request that has no answer on any mesh: no model, an unknown chip, a size beyond its
 // limit; PLAN-OPTION for what the stack or the chip does not offer, such as products in fp8.

@@ -13,12 +13,10 @@
 namespace mw::plan {
 
 using model::bytes_of;
-using model::DType;
-using model::Stack;
 
 // Which buffers a stack keeps, copies and fuses; stack_profile() has the values of each stack.
 struct StackProfile {
-  using Attention = options::Attention;
+  using Attention = options::AttentionKernel;
   using Elementwise = options::Elementwise;
   enum class Residual { replicated, sharded };  // the residual stream over tp: replicated, or split (Tunix, Megatron)
   enum class Parameters { stay, gathered };     // split weights are used in place, or gathered layer by layer (FSDP)
@@ -38,12 +36,12 @@ struct StackProfile {
   Forward forward = Forward::compiled;
   Recomputation recomputation = Recomputation::needed;
   GradientBuffers gradient_buffers = GradientBuffers::late;
-  int prefetched_layers = 1;       // layers gathered ahead of the current one
-  double logit_bytes = 8;          // per logit of a training step at its peak, all copies
-  double forward_logit_bytes = 4;  // the same for a pass without a backward
-  DType scores = DType::bf16;      // type of materialised scores kept for a compiled backward
-  DType adapters = DType::bf16, gradients = DType::bf16, moments = DType::f32;
-  DType full_weights = DType::bf16;  // as stored in full training
+  int prefetched_layers = 1;                 // layers gathered ahead of the current one
+  double logit_bytes = 8;                    // per logit of a training step at its peak, all copies
+  double forward_logit_bytes = 4;            // the same for a pass without a backward
+  model::DType scores = model::DType::bf16;  // type of materialised scores kept for a compiled backward
+  model::DType adapters = model::DType::bf16, gradients = model::DType::bf16, moments = model::DType::f32;
+  model::DType full_weights = model::DType::bf16;  // as stored in full training
   bool recomputes_logits = true;  // of a loss in chunks, in the backward; the engine takes both passes chunk by chunk
   bool master_weights = false;    // f32 copies of the weights
   OptimizerState optimizer = OptimizerState::beside_weights;
@@ -56,6 +54,17 @@ struct StackProfile {
   options::ServerDefaults server{};
   std::string source{};
 };
-StackProfile stack_profile(Stack stack, model::Family family);
+StackProfile stack_profile(model::Stack stack, model::Family family);
+
+// How a server's scheduler lays prompts and answers into steps, and what it reserves for a request; the meaning of the
+// values is that of serve::PrefillSteps and serve::KvReservation. Plain values; any thread.
+struct ServerScheduling {
+  enum class PrefillSteps { mixed, separate };
+  enum class KvAdmission { computed, whole };
+  PrefillSteps prefill_steps = PrefillSteps::mixed;
+  KvAdmission kv_admission = KvAdmission::computed;
+  int max_prefills = 0;  // prompts in one step; 0: no limit
+};
+ServerScheduling server_scheduling(model::Stack stack);
 
 }  // namespace mw::plan

@@ -13,11 +13,11 @@
 #include <thread>
 #include <tuple>
 
-#include "core/base/elapsed.h"
 #include "core/base/text.h"
-#include "core/mesh/layout/network_split.h"
+#include "core/base/units.h"
+#include "core/mesh/layout/layout.h"
+#include "core/mesh/layout/sharding_options.h"
 #include "core/mesh/layout/size_constraints.h"
-#include "core/mesh/layout/unused_axes.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/local_model.h"
 #include "core/plan/time/plan_figures.h"
@@ -31,10 +31,11 @@ constexpr std::array<int, 3> kChunks{0, 256, 1024};
 constexpr std::array<int, 5> kMoreChunks{0, 128, 256, 512, 1024};
 constexpr std::array<StackProfile::Attention, 2> kAttentions{StackProfile::Attention::materialised,
                                                              StackProfile::Attention::fused};
-constexpr std::array<DType, 2> kAdapterTypes{DType::bf16, DType::f32}, kMomentTypes = kAdapterTypes;
+constexpr std::array<model::DType, 2> kAdapterTypes{model::DType::bf16, model::DType::f32},
+    kMomentTypes = kAdapterTypes;
 constexpr std::array<int, 6> kMaxSequences{16, 32, 64, 128, 256, 512};
 constexpr std::array<model::Remat, 3> kRemats{model::Remat::none, model::Remat::block, model::Remat::layer};
-constexpr std::array<DType, 2> kKvTypes{DType::bf16, DType::fp8};
+constexpr std::array<model::DType, 2> kKvTypes{model::DType::bf16, model::DType::fp8};
 
 // The values of a list and the current value, ascending.
 template <class T, size_t N>
@@ -48,6 +49,11 @@ mesh::ShardingUse use_of(Work work) {
   return work == Work::rollout || work == Work::serve ? mesh::ShardingUse::sampling : mesh::ShardingUse::training;
 }
 
+// Of the target, or of the document's mesh of virtual devices on this machine.
+int devices_of(const Request& request) {
+  return request.stack == model::Stack::engine ? request.mesh.devices() : request.target.devices();
+}
+
 bool splits_over_data(const Request& request) {
   const std::vector<std::string> splitting = mesh::splitting_axes(request.rules, use_of(request.work));
   return std::find(splitting.begin(), splitting.end(), "data") != splitting.end();
@@ -55,9 +61,9 @@ bool splits_over_data(const Request& request) {
 
 // Whether the stack can split a mesh over the axis: MESH-1 refuses others than fsdp and tp for Tunix, and the recipe of
 // TorchAX makes data a part of fsdp.
-bool has_axis(Stack stack, std::string_view axis) {
-  if (stack == Stack::tunix) return axis == "fsdp" || axis == "tp";
-  return stack != Stack::torchax || axis != "data";
+bool has_axis(model::Stack stack, std::string_view axis) {
+  if (stack == model::Stack::tunix) return axis == "fsdp" || axis == "tp";
+  return stack != model::Stack::torchax || axis != "data";
 }
 
 // Whether legal_meshes() may add copies of the model to the axes of the request.
@@ -127,7 +133,7 @@ struct Settings {
   std::int64_t batch = 1, steps = 0;
   int accumulation = 1, loss_chunk = 0, max_num_seqs = 64;
   model::Remat remat = model::Remat::none;
-  DType kv = DType::bf16, adapters = DType::bf16, moments = DType::f32;
+  model::DType kv = model::DType::bf16, adapters = model::DType::bf16, moments = model::DType::f32;
   RowLayout rows = RowLayout::padded;
   StackProfile::Attention attention = StackProfile::Attention::fused;
 };
@@ -158,12 +164,16 @@ PlanChoice with_settings(PlanChoice c, const Settings& s) {
   c.moments = s.moments;
   return c;
 }
+void set_training(Request& r, const Request& base, const Settings& s);
 // Sets what a search varies besides the mesh in `r`, which may have the settings of another choice for `base`.
 void set_settings(Request& r, const Request& base, const Settings& s) {
   r.kv = s.kv;
   r.serve.max_num_seqs = s.max_num_seqs;
   if (r.work == Work::forward) r.forward.chunk = s.loss_chunk;
-  if (r.work != Work::train) return;
+  if (r.work == Work::train) set_training(r, base, s);
+  if (r.engine && r.engine->update) r.engine->update(r);
+}
+void set_training(Request& r, const Request& base, const Settings& s) {
   r.train.batch = s.batch;
   r.train.accumulation = s.accumulation;
   r.train.remat = s.remat;
@@ -194,12 +204,16 @@ struct Space {
   }
 };
 
-// Adds the settings with every layout of rows, attention and types of adapters and moments.
+// Adds the settings with every layout of rows, attention and types of adapters and moments. The engine has one
+// attention and f32.
 void add_settings(const Request& request, const RowStatistics& packed, Settings choice, std::vector<Settings>& out) {
+  const bool engine = request.stack == model::Stack::engine;
   for (const RowLayout rows : layouts_of(request))
     for (const auto attention : kAttentions)
-      for (const DType adapters : with_own(kAdapterTypes, request.profile.adapters)) {
-        if (request.method != model::TrainMethod::lora && adapters != request.profile.adapters) continue;
+      for (const model::DType adapters : with_own(kAdapterTypes, request.profile.adapters)) {
+        const bool is_own = adapters == request.profile.adapters;
+        if (!is_own && (engine || request.method != model::TrainMethod::lora)) continue;
+        if (engine && attention != request.profile.attention) continue;
         choice.rows = rows;
         choice.steps = request.train.steps;
         if (rows != request.lengths.rows && choice.steps > 0 && packed.rows > 0)
@@ -207,7 +221,8 @@ void add_settings(const Request& request, const RowStatistics& packed, Settings 
               1, std::llround(static_cast<double>(choice.steps) * packed.packed_rows / packed.rows));
         choice.attention = attention;
         choice.adapters = adapters;
-        for (const DType moments : with_own(kMomentTypes, request.profile.moments)) {
+        for (const model::DType moments : with_own(kMomentTypes, request.profile.moments)) {
+          if (engine && moments != request.profile.moments) continue;
           // Moments in fewer bits than what they update are no default of any software.
           if (moments != request.profile.moments && bytes_of(moments) < bytes_of(adapters)) continue;
           choice.moments = moments;
@@ -242,7 +257,8 @@ void add_training(const Request& request, SearchScope scope, Space& space) {
 
 void add_serving(const Request& request, Space& space) {
   Settings s = settings_of(space.bases.back());
-  for (const DType kv : with_own(kKvTypes, request.kv)) {
+  for (const model::DType kv : with_own(kKvTypes, request.kv)) {
+    if (request.stack == model::Stack::engine && kv != request.kv) continue;  // its cache is in f32
     s.kv = kv;
     if (request.work == Work::rollout) {
       space.settings.push_back(s);
@@ -282,7 +298,7 @@ void add_choices(const Request& request, SearchScope scope, Space& space) {
 }
 
 struct Figures {
-  PlanFigures plan{};
+  CandidateFigures plan{};
   bool is_planned = false;
 };
 
@@ -357,7 +373,7 @@ std::vector<Figures> predict_all(const Space& space, const SearchOptions& option
   return out;
 }
 
-Candidate candidate_of(PlanChoice choice, const PlanFigures& f) {
+Candidate candidate_of(PlanChoice choice, const CandidateFigures& f) {
   return {.choice = std::move(choice),
           .seconds = f.seconds,
           .tokens_per_second = f.tokens_per_second,
@@ -376,8 +392,8 @@ std::string no_mesh_text(const Request& request) {
   const model::TensorInventory inventory(request.model);
   const std::vector<mesh::SizeConstraint> needs = mesh::size_constraints(
       inventory, request.mesh, request.rules, adapter_shapes(request, inventory), use_of(request.work));
-  const std::vector<mesh::Mesh> all = mesh::factorisations(axes, request.target.devices());
-  const std::string devices = std::to_string(request.target.devices()) + " devices";
+  const std::vector<mesh::Mesh> all = mesh::factorisations(axes, devices_of(request));
+  const std::string devices = std::to_string(devices_of(request)) + " devices";
   if (all.empty()) return "no axis can have " + devices;
   const mesh::Mesh nearest = *std::min_element(all.begin(), all.end(), [&](const mesh::Mesh& a, const mesh::Mesh& b) {
     const auto unmet = [&](const mesh::Mesh& m) {
@@ -399,10 +415,9 @@ std::string no_batch_text(const Request& request, std::span<const PlanChoice> ba
   int fewest = std::numeric_limits<int>::max();
   for (const PlanChoice& base : bases) fewest = std::min(fewest, mesh::batch_devices(base.mesh));
   const std::int64_t rows = request.train.batch * std::max(1, request.train.accumulation);
-  return "the " + std::to_string(rows) + " rows of a step cannot be split over " +
-         std::to_string(request.target.devices()) + " devices: every legal mesh splits rows at least " +
-         std::to_string(fewest) + " ways; raise train.batch to a multiple of " + std::to_string(fewest) +
-         ", or choose a smaller target";
+  return "the " + std::to_string(rows) + " rows of a step cannot be split over " + std::to_string(devices_of(request)) +
+         " devices: every legal mesh splits rows at least " + std::to_string(fewest) +
+         " ways; raise train.batch to a multiple of " + std::to_string(fewest) + ", or choose a smaller target";
 }
 
 struct RequestSpace {  // of Space
@@ -433,8 +448,22 @@ double ranked_usd(const Candidate& c) {
   return c.sweep ? c.sweep->usd : c.usd;
 }
 
+// The value without its last bits, so that rounding decides no rank: equal values stay equal, and all others in order.
+double without_noise(double value) {
+  int exponent = 0;
+  const double fraction = std::frexp(value, &exponent);
+  return std::isfinite(value) ? std::ldexp(std::round(std::ldexp(fraction, 32)), exponent - 32) : value;
+}
+
+// Of candidates that are equal otherwise, the one with fewer devices and simpler settings.
+auto simplicity(const PlanChoice& c) {
+  return std::tuple(c.mesh.devices() * c.replicas, c.places.size(), c.accumulation, c.remat, c.loss_chunk != 0,
+                    -c.loss_chunk);
+}
+
 auto metrics(const Candidate& candidate, Work work) {
-  return std::tuple(!candidate.sweep, ranked_time(candidate, work), ranked_usd(candidate), candidate.peak.value);
+  return std::tuple(!candidate.sweep, without_noise(ranked_time(candidate, work)), without_noise(ranked_usd(candidate)),
+                    candidate.peak.value);
 }
 
 bool dominates(const Candidate& a, const Candidate& b, Work work) {
@@ -496,10 +525,10 @@ PlanChoice choice_of(const Request& request) {
 std::vector<mesh::Mesh> legal_meshes(const Request& request) {
   const std::vector<mesh::SizeConstraint> needs = size_constraints(request, use_of(request.work));
   std::vector<std::string> axes = axes_of(request);
-  std::vector<mesh::Mesh> out = legal_among(needs, axes, request.target.devices());
+  std::vector<mesh::Mesh> out = legal_among(needs, axes, devices_of(request));
   if (!out.empty() || !may_add_data(request, axes)) return out;
   axes.insert(axes.begin(), "data");
-  return legal_among(needs, axes, request.target.devices());
+  return legal_among(needs, axes, devices_of(request));
 }
 
 Request with_choice(Request r, const PlanChoice& choice) {
@@ -516,6 +545,7 @@ Request with_choice(Request r, const PlanChoice& choice) {
   if (choice.max_len > 0 && choice.max_len != r.lengths.max_len) {
     out.lengths.max_len = choice.max_len;
     out.lengths.packed_rows = r.lengths.histogram.empty() ? 0 : pack_count(r.lengths.histogram, choice.max_len);
+    if (out.engine && out.engine->update) out.engine->update(out);
   }
   return out;
 }
@@ -534,9 +564,10 @@ void rank(std::vector<Candidate>& candidates, const SearchOptions& options, cons
   const Work work = own.work;
   mark_pareto(candidates, work);
   const auto order = [&](const Candidate& c) {
-    return std::tuple(!c.sweep, options.scope == SearchScope::settings && !c.pareto, key_of(c, options.by, work),
-                      c.sweep ? c.sweep->seconds : time_of(c, work), c.choice.stack != own.stack, ranked_usd(c),
-                      c.peak.value);
+    return std::tuple(!c.sweep, options.scope == SearchScope::settings && !c.pareto,
+                      without_noise(key_of(c, options.by, work)),
+                      without_noise(c.sweep ? c.sweep->seconds : time_of(c, work)), c.choice.stack != own.stack,
+                      without_noise(ranked_usd(c)), c.peak.value, simplicity(c.choice));
   };
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](const Candidate& a, const Candidate& b) { return order(a) < order(b); });
@@ -571,14 +602,6 @@ SearchResult search(std::span<const Request> targets, const SearchOptions& optio
   rank(result.candidates, options, targets.front());
   result.seconds = seconds_since(start);
   return result;
-}
-
-bool is_of_sharding(const Candidate& candidate, const Request& request) {
-  const PlanChoice &c = candidate.choice, own = choice_of(request);
-  if (request.work != Work::train) return true;
-  const std::vector<int> chunks = with_own(kChunks, own.loss_chunk);
-  return std::find(chunks.begin(), chunks.end(), c.loss_chunk) != chunks.end() && c.rows == own.rows &&
-         c.attention == own.attention && c.adapters == own.adapters && c.moments == own.moments;
 }
 
 void sort_by_time(std::vector<Candidate>& candidates, Work work) {

@@ -31,17 +31,17 @@ struct PlanChoice {
   int accumulation = 1;
   model::Remat remat = model::Remat::none;
   int loss_chunk = 0;
-  DType weights = DType::bf16;  // varied by smallest_changes() only
-  DType kv = DType::bf16;
+  model::DType weights = model::DType::bf16;  // varied by smallest_changes() only
+  model::DType kv = model::DType::bf16;
   int max_num_seqs = 64;
   int replicas = 1;  // of a server on a target of its own; of one of the requests
   int max_len = 0;   // tokens of a training row; varied by smallest_changes() only
   // Of training; varied with SearchScope::settings only.
-  Stack stack = Stack::tunix;  // of one of the requests
+  model::Stack stack = model::Stack::tunix;  // of one of the requests
   RowLayout rows = RowLayout::padded;
   std::int64_t steps = 0;  // train.steps; follows from the layout of rows, 0: epochs
   StackProfile::Attention attention = StackProfile::Attention::fused;
-  DType adapters = DType::bf16, moments = DType::f32;
+  model::DType adapters = model::DType::bf16, moments = model::DType::f32;
   bool operator==(const PlanChoice&) const = default;
 };
 // Figures of a server from its simulated sweep.
@@ -76,7 +76,7 @@ struct SearchOptions {
 // Why a request has no plan that fits.
 struct NoPlan {
   std::string target;
-  Stack stack = Stack::tunix;
+  model::Stack stack = model::Stack::tunix;
   std::string reason;  // a sentence
 };
 struct SearchResult {
@@ -107,8 +107,6 @@ double ranked_time(const Candidate& candidate, Work work);
 // Marks the Pareto front and sorts as SearchResult says. `own`: the request of the first target.
 void rank(std::vector<Candidate>& candidates, const SearchOptions& options, const Request& own);
 
-// Whether SearchScope::sharding tries the candidate for a request of its target and stack, too.
-bool is_of_sharding(const Candidate& candidate, const Request& request);
 // Candidates by time, equal ones by cost and memory, then in their order.
 void sort_by_time(std::vector<Candidate>& candidates, Work work);
 

@@ -2,6 +2,10 @@
 // Seconds of a collective on its links: from measured curves if the catalogue has them, else from bandwidth and
 // latency ("How to Scale Your Model", jax-ml/scaling-book). Any thread.
 #pragma once
+#include <cstdint>
+#include <functional>
+#include <vector>
+
 #include "core/mesh/collectives/collectives.h"
 #include "core/plan/request/request.h"
 
@@ -18,5 +22,21 @@ double network_bytes(const mesh::Collective& collective, const mesh::Layout& lay
 // Bytes per second of the curve at a payload in bytes, interpolated linearly in logarithms. Below the first point the
 // time of a payload falls linearly towards `latency` (s), or stays constant if the first point takes no longer.
 double bandwidth_at(const hardware::BandwidthCurve& curve, double payload, double latency);
+
+// The collectives of a server's step for any number of tokens. Listing them is slow, but their bytes are linear in the
+// number of tokens, so that two lists are enough. Not thread-safe.
+class StepCollectives {
+ public:
+  using List = std::function<std::vector<mesh::Collective>(std::int64_t count)>;
+  explicit StepCollectives(List list);
+  // Equal to `list(count)`; calls it again if the bytes are not linear (padded shards, different steps).
+  const std::vector<mesh::Collective>& of(std::int64_t count);
+
+ private:
+  List list_;
+  std::vector<mesh::Collective> small_, large_;
+  bool is_linear_ = false;
+  std::vector<mesh::Collective> current_;
+};
 
 }  // namespace mw::plan

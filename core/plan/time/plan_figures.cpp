@@ -60,10 +60,7 @@ struct PlanPredictor::Impl {
     for (const auto& [key, statistics] : known)
       if (key == now) return statistics;
     if (!known.empty() && known.front().first.first != now.first) known.clear();
-    return known
-        .emplace_back(now,
-                      row_statistics(request.lengths, rows_on_device(model, request.train.batch), model.batch_ways))
-        .second;
+    return known.emplace_back(now, train_rows(model)).second;
   }
 
   double usd_per_hour() const { return request.price.usd_per_chip_hour * request.target.chips(); }
@@ -74,7 +71,7 @@ struct PlanPredictor::Impl {
   }
 
   // A run of `seconds` that computes `tokens`.
-  PlanFigures run_of(double seconds, double tokens, Bytes peak) const {
+  CandidateFigures run_of(double seconds, double tokens, Bytes peak) const {
     const double hours = seconds * (1.0 / 3600);
     return {.seconds = seconds,
             .tokens_per_second = tokens / seconds,
@@ -84,11 +81,11 @@ struct PlanPredictor::Impl {
             .capacity = device_capacity(request)};
   }
 
-  std::optional<PlanFigures> train() {
+  std::optional<CandidateFigures> train() {
     if (!is_allowed()) return std::nullopt;
     const RowStatistics& rows = statistics();
-    PlanFigures out;
-    out.seconds = step.train(rows.slowest);
+    CandidateFigures out;
+    out.seconds = step.train(rows);
     const double compile = model.layers() * request.efficiencies.compile_s.value;
     out.hours = (out.seconds * static_cast<double>(train_steps(request, rows.batches_rows)) + compile) * (1.0 / 3600);
     out.usd = out.hours * usd_per_hour();
@@ -99,13 +96,13 @@ struct PlanPredictor::Impl {
     return out;
   }
 
-  std::optional<PlanFigures> forward() {
+  std::optional<CandidateFigures> forward() {
     if (!is_allowed()) return std::nullopt;
     const ForwardWork& f = request.forward;
     return run_of(step.forward(), static_cast<double>(f.batch) * f.len, peak([&] { return forward_peak(model); }));
   }
 
-  std::optional<PlanFigures> rollout() {
+  std::optional<CandidateFigures> rollout() {
     if (!is_allowed()) return std::nullopt;
     const RolloutWork& w = request.rollout;
     const RolloutShape shape = rollout_shape(request);
@@ -113,10 +110,10 @@ struct PlanPredictor::Impl {
     return run_of(seconds, static_cast<double>(w.batch) * w.new_tokens, peak([&] { return rollout_peak(model); }));
   }
 
-  std::optional<PlanFigures> serve() {
+  std::optional<CandidateFigures> serve() {
     server->set_cache(model);
     const Ledger held = request.engine ? engine_memory(request).at_peak : serve_totals(model);
-    PlanFigures out{.peak = held.total(), .capacity = device_capacity(request)};
+    CandidateFigures out{.peak = held.total(), .capacity = device_capacity(request)};
     const auto cache = static_cast<double>(held[MemoryCategory::kv_cache].value);
     if (!is_allowed(out.peak <= out.capacity ? std::optional(longest_request(model, cache)) : std::nullopt))
       return std::nullopt;
@@ -144,7 +141,7 @@ Request& PlanPredictor::request() {
   return impl_->request;
 }
 
-std::optional<PlanFigures> PlanPredictor::figures() try {
+std::optional<CandidateFigures> PlanPredictor::figures() try {
   switch (impl_->request.work) {
     case Work::train:
       return impl_->train();

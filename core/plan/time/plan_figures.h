@@ -9,7 +9,7 @@
 
 namespace mw::plan {
 
-struct PlanFigures {
+struct CandidateFigures {
   double seconds = 0;            // of an optimizer step, a forward, a rollout or a decode step
   double tokens_per_second = 0;  // real tokens
   double hours = 0;              // of the run; 0: a server
@@ -34,7 +34,7 @@ class PlanPredictor {
   // `forward.chunk`.
   Request& request();
   // Of the request as it is now; empty if predict() refuses it or throws.
-  std::optional<PlanFigures> figures();
+  std::optional<CandidateFigures> figures();
 
  private:
   struct Impl;

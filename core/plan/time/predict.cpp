@@ -6,7 +6,7 @@
 
 #include "core/plan/memory/device_memory.h"
 #include "core/plan/memory/engine_memory.h"
-#include "core/plan/request/expression.h"
+#include "core/plan/request/estimate.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/refusals.h"
 #include "core/plan/time/inference.h"
@@ -45,7 +45,7 @@ void add_utilisation(const LocalModel& model, RunTotals& run, double seconds, do
 
 RunTotals train_totals(const LocalModel& model, const Plan& plan) {
   const Request& r = *model.request;
-  const RowStatistics f = row_statistics(r.lengths, rows_on_device(model, r.train.batch));
+  const RowStatistics f = train_rows(model);
   RunTotals run;
   const double rows = static_cast<double>(r.train.batch) * std::max(1, r.train.accumulation);
   run.steps = train_steps(r, f.batches_rows);
@@ -67,7 +67,8 @@ RunTotals train_totals(const LocalModel& model, const Plan& plan) {
   run.usd_per_million_tokens = per_second / run.tokens_per_second * 1e6;
   run.usd_per_million_padded = per_second / run.padded_tokens_per_second * 1e6;
   run.real_share = f.real / f.computed;
-  if (r.lengths.rows == RowLayout::padded && f.packed_rows > 0) run.packed_speedup = f.rows / f.packed_rows;
+  if (r.lengths.rows == RowLayout::padded && r.lengths.computes_padding && f.packed_rows > 0)
+    run.packed_speedup = f.rows / f.packed_rows;
   add_utilisation(model, run, step, padded, real);
   return run;
 }
@@ -239,6 +240,24 @@ void add_length_notes(const Request& request, Plan& plan) {
                                   number_text(std::max(1.0, plan.run.packed_speedup), 3) + " of the steps"});
 }
 
+// Servers are refused: SERVE-3, and by the engine when its cache is laid out, as its trainings are.
+void add_context_note(const Request& request, Plan& plan) {
+  const bool trains = request.work == Work::train, rolls = request.work == Work::rollout;
+  const std::int64_t longest = trains  ? request.lengths.max_len
+                               : rolls ? std::int64_t{request.rollout.prompt} + request.rollout.new_tokens
+                                       : request.forward.len;
+  const int most = request.model.max_positions;
+  if (request.work == Work::serve || (trains && request.engine) || most <= 0 || longest <= most) return;
+  plan.problems.push_back({.id = "CONTEXT",
+                           .severity = trains ? Severity::warning : Severity::error,
+                           .message = "rows are longer than the model's context",
+                           .place = trains  ? "data.max_len"
+                                    : rolls ? "size.new_tokens"
+                                            : "size.forward_len",
+                           .found = std::to_string(longest) + " tokens",
+                           .expected = "at most " + std::to_string(most)});
+}
+
 void add_epoch_note(const Request& request, Plan& plan) {
   if (knows_steps(request)) return;
   plan.problems.push_back({.id = "EPOCHS",
@@ -279,7 +298,7 @@ std::vector<std::string> sources_of(const Request& request) {
   };
   std::vector<std::string> out{figure("capacity: ", chip.memory), figure("peak: ", chip.bf16_flops),
                                figure("bandwidth: ", chip.memory_bandwidth)};
-  if (request.products == DType::fp8) out.push_back(figure("fp8 peak: ", chip.fp8_flops));
+  if (request.products == model::DType::fp8) out.push_back(figure("fp8 peak: ", chip.fp8_flops));
   if (request.price.usd_per_chip_hour > 0) {
     std::string price = "price: $" + number_text(request.price.usd_per_chip_hour) + " per chip-hour";
     for (const std::string& part :
@@ -344,6 +363,7 @@ Plan predict(const Request& request, std::optional<DeviceMemory> engine) {
   }
   add_memory_problem(request, plan);
   add_price_note(request, plan);
+  add_context_note(request, plan);
   const bool served = plan.serve && request.work == Work::serve && plan.memory.fits();
   plan.refusals = refusals(request, m.placement, served ? std::optional(plan.serve->longest_request) : std::nullopt);
   plan.sources = sources_of(request);

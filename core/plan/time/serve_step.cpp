@@ -10,13 +10,12 @@
 #include <utility>
 
 #include "core/mesh/collectives/collectives.h"
-#include "core/model/experts.h"
+#include "core/model/config.h"
 #include "core/plan/memory/activations.h"
 #include "core/plan/memory/device_memory.h"
-#include "core/plan/request/expression.h"
+#include "core/plan/request/estimate.h"
 #include "core/plan/request/local_model.h"
 #include "core/plan/time/collective_time.h"
-#include "core/plan/time/step_collectives.h"
 #include "core/plan/time/step_time.h"
 
 namespace mw::plan {
@@ -302,7 +301,8 @@ void ServeStepModel::Impl::set(const Efficiencies& e) {
   for (Rate* rate : {&weights, &head_weights, &traffic, &expert}) rate->share = e.memory;
   sampled_row.share = e.sampling;
   head_row.share = e.matmul;
-  for (Rate* rate : {&token, &expert_row}) rate->share = request.products == DType::fp8 ? fp8_share(request) : e.matmul;
+  for (Rate* rate : {&token, &expert_row})
+    rate->share = request.products == model::DType::fp8 ? fp8_share(request) : e.matmul;
   kv_full.share = reads_full ? of_share(*reads_full, e.triton_reads) : e.kv_reads;
   kv_window.share = reads_window ? of_share(*reads_window, e.triton_reads) : e.kv_reads;
   pair_full.share = triton_full.value_or(e.attention);
@@ -318,7 +318,7 @@ void ServeStepModel::Impl::set(const Efficiencies& e) {
 void ServeStepModel::Impl::add_products(const LocalModel& m) {
   const hardware::Chip& chip = request.target.chip;
   const double per_chip = std::max(1, chip.devices_per_chip), unit = std::max(1, chip.matrix_unit);
-  const bool fp8 = request.products == DType::fp8 && chip.fp8_flops;
+  const bool fp8 = request.products == model::DType::fp8 && chip.fp8_flops;
   const double peak = (fp8 ? chip.fp8_flops.value : products_peak(request)) / per_chip;
   const double bandwidth = chip.memory_bandwidth.value / per_chip;
   double elements = 0, bytes = 0, expert_elements = 0, expert_flops = 0;  // of one expert of every layer
@@ -355,7 +355,7 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
   head_row.best = 2 * head / (products_peak(request) / per_chip);
   traffic.best = bytes / bandwidth;
   // Every device holds the logits of the whole vocabulary.
-  if (request.stack == Stack::vllm_tpu && request.serve.sampling == Sampling::top_k_top_p)
+  if (request.stack == model::Stack::vllm_tpu && request.serve.sampling == options::Sampling::top_k_top_p)
     sampled_row.best = kSamplingPasses * m.config.vocab * 4 / bandwidth, sampled_bytes = m.config.vocab * 4.0;
 }
 
@@ -382,7 +382,7 @@ void ServeStepModel::Impl::add_attention(const LocalModel& m) {
     flops[i] += k.count * 4 * k.q();
     head_dim[i] = std::max(head_dim[i], k.shape.head_dim);
   }
-  if ((request.stack == Stack::vllm_gpu || request.stack == Stack::sglang) &&
+  if ((request.stack == model::Stack::vllm_gpu || request.stack == model::Stack::sglang) &&
       std::max(head_dim[0], head_dim[1]) > kFusedHead) {
     triton_full = triton_attention(head_dim[0]);
     triton_window = triton_attention(head_dim[1]);
@@ -391,7 +391,7 @@ void ServeStepModel::Impl::add_attention(const LocalModel& m) {
     least_full_s = layers[0] * kTritonReads;
     least_window_s = layers[1] * kTritonReads;
   }
-  if (request.stack == Stack::vllm_tpu && window > 0) window_span = PagedAttentionTime::walked(window) / window;
+  if (request.stack == model::Stack::vllm_tpu && window > 0) window_span = PagedAttentionTime::walked(window) / window;
   pair_full.best = flops[0] / peak;
   pair_window.best = flops[1] / peak;
 }
@@ -412,7 +412,7 @@ void ServeStepModel::Impl::set_reads(const LocalModel& m) {
   for (const LayerKind& k : m.kinds) read[slides(k)] += k.count * 2 * k.kv() * bytes_of(request.kv);
   kv_full.best = read[0] / bandwidth;
   kv_window.best = read[1] / bandwidth;
-  if (request.stack == Stack::vllm_tpu) paged.set(m);
+  if (request.stack == model::Stack::vllm_tpu) paged.set(m);
 }
 
 // The collectives of decoding give the sums for a number of tokens; those of sampled rows have a curve of their own.
@@ -495,7 +495,7 @@ int ServeStepModel::window() const {
   return impl_->window;
 }
 
-Stack ServeStepModel::stack() const {
+model::Stack ServeStepModel::stack() const {
   return impl_->request.stack;
 }
 

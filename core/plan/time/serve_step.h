@@ -43,7 +43,7 @@ class ServeStepModel {
   };
   Parts parts(const StepLoad& load) const;
   int window() const;  // of sliding layers; 0: none
-  Stack stack() const;
+  model::Stack stack() const;
   int replicas() const;             // groups of devices that compute different requests (data and fsdp)
   double request_seconds() const;   // from sending a request until the server can schedule it, beside the tokenizer
   double tokenize_seconds() const;  // of the tokenizer per prompt token

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/plan/request/server_scheduling.h"
+#include "core/plan/request/stack_profiles.h"
 
 namespace mw::plan {
 namespace {

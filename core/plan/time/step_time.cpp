@@ -8,11 +8,10 @@
 
 #include "core/mesh/collectives/compute_sharding.h"
 #include "core/mesh/collectives/engine_step.h"
-#include "core/model/experts.h"
+#include "core/model/config.h"
 #include "core/plan/memory/activations.h"
 #include "core/plan/memory/device_memory.h"
-#include "core/plan/memory/remat.h"
-#include "core/plan/request/expression.h"
+#include "core/plan/request/estimate.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/time/collective_time.h"
 
@@ -27,18 +26,30 @@ const Efficiency kWholeVector{1, 1, 1, Origin::floor, "the peak of the vector un
 struct Rates {
   double flops, bytes;  // per second at the peak
   double fp8;           // the same of products in fp8; 0: they run in bf16
-  double vector;        // operations of a TPU's vector units; 0: unknown
-  double fp8_share;     // of that peak
+  double vector;        // operations of a TPU's vector units, or in f32 of the engine's processor; 0: unknown
+  double fp8_share;     // of the fp8 peak
   const Efficiencies& e;
   double unit;            // of the matrix unit
   double expert_ways;     // devices that share the experts, whose tokens they exchange
   double activation = 2;  // bytes of an element
+  bool engine = false;    // its kernels
+};
+
+// The engine's kernels beside their multiply-adds, from the profiles of training steps of one thread (AMD EPYC Genoa,
+// avx512_bf16): gemma3-270m in bf16, and the shipped model with 192 columns and heads of 32 in f32.
+struct EngineCosts {
+  // An output of a product takes as long as this many multiply-adds: 87 % of the peak at 640 columns, 78 % at 192.
+  static constexpr double output = 34;
+  // Products with fewer columns, as of adapters, wait for their inputs: 0.52 and 0.56 ns an input at ranks 8 and 16.
+  static constexpr double least_columns = 28;
+  // Operations in f32 at the peak: of a score forward (3.3 ns) and backward (6 ns).
+  static constexpr double score = 390, score_back = 700;
 };
 
 Rates rates_of(const Request& request) {
   const hardware::Chip& c = request.target.chip;
   const double devices = std::max(1, c.devices_per_chip);
-  const double fp8 = request.products == DType::fp8 ? c.fp8_flops.value / devices : 0;
+  const double fp8 = request.products == model::DType::fp8 ? c.fp8_flops.value / devices : 0;
   return {products_peak(request) / devices,
           c.memory_bandwidth.value / devices,
           fp8,
@@ -47,7 +58,8 @@ Rates rates_of(const Request& request) {
           request.efficiencies,
           static_cast<double>(std::max(1, c.matrix_unit)),
           static_cast<double>(expert_ways(request)),
-          static_cast<double>(activation_bytes(request))};
+          static_cast<double>(activation_bytes(request)),
+          request.stack == model::Stack::engine};
 }
 
 // The work of one device in a phase: floating-point operations by their limit, bytes and kernels.
@@ -75,7 +87,8 @@ struct Load {
 };
 
 Load product(const Rates& rates, double tokens, double in, double out, double weight_bytes) {
-  const double flops = 2 * round_up(tokens, 8) * round_up(in, rates.unit) * round_up(out, rates.unit);
+  const double columns = rates.engine ? in + EngineCosts::output : round_up(in, rates.unit);
+  const double flops = 2 * round_up(tokens, 8) * columns * round_up(out, rates.unit);
   const double bytes = in * out * weight_bytes + tokens * (in + out) * rates.activation;
   const double computing = flops / (rates.flops * rates.e.matmul.value);
   const double moving = bytes / (rates.bytes * rates.e.memory.value);
@@ -147,7 +160,8 @@ struct Communication {
 // schedule collectives beside products that do not need them (--xla_tpu_overlap_compute_collective_tc,
 // --xla_tpu_enable_async_collective_fusion; MaxText/configs/v5p/512b.sh).
 bool sums_overlap_recomputation(const Request& request) {
-  return request.stack == Stack::maxtext && request.work == Work::train && request.train.remat != model::Remat::none;
+  return request.stack == model::Stack::maxtext && request.work == Work::train &&
+         request.train.remat != model::Remat::none;
 }
 
 enum class Detail { values, text };  // values: neither intervals nor text
@@ -241,32 +255,51 @@ class Builder {
   void layers(Phase phase, const LayerKind& kind, const Pass& pass, double forwards, double backwards) {
     const double weight_bytes = bytes_of(r_.weights);
     const bool again = phase == Phase::remat;
-    Load base, adapters;
+    Load base, adapters, adapter_gradients;
     for (const Product& x : kind.products)
       if (!again || recomputes_product(r_, x))
         base += product_of_layer(rates_, m_.config, pass.tokens, x, weight_bytes);
     for (const auto* parts : {&kind.lora_a, &kind.lora_b})
-      for (const Product& x : *parts)
-        adapters += product(rates_, pass.tokens, x.in, x.out, bytes_of(r_.profile.adapters));
+      for (const Product& x : *parts) {
+        adapters += adapter_product(pass.tokens, x);
+        adapter_gradients += adapter_gradient(pass.tokens, x);
+      }
     const bool materialised = r_.profile.attention == StackProfile::Attention::materialised;
     const double pairs = pass.keys > 0 ? keys_read(kind, pass.keys) : attended_keys(m_, kind, pass.len);
     const double attention = again && !recomputes_attention(r_) ? 0 : 4 * pass.tokens * pairs * kind.q();
     const LayerTraffic traffic = layer_traffic(m_, kind, pass.keys > 0 ? pass.keys : pass.len);
     Load load;
     load += base * (forwards + backwards * (r_.method == model::TrainMethod::full ? 2 : 1));
-    load += adapters * (forwards + 2 * backwards);
+    load += adapters * (forwards + backwards);
+    load += adapter_gradients * backwards;
     load += row_norms_load(kind) * forwards;
     if (repeats_dropped_product(r_))
       for (const Product& x : kind.dora)
         load += product(rates_, pass.tokens, x.in, x.out, weight_bytes) * (forwards + backwards);
     load.vector_ops += dropout_ops(kind, pass.tokens) * forwards;
     const double attention_all = attention * (forwards + backwards * (materialised ? 2 : 2.5));
-    (materialised ? load.flops : load.attention_flops) += attention_all;
+    (materialised || rates_.engine ? load.flops : load.attention_flops) += attention_all;
+    if (rates_.engine)
+      load.vector_ops += pass.tokens * pairs * kind.heads *
+                         (forwards * EngineCosts::score * (attention > 0) + backwards * EngineCosts::score_back);
     const bool keeps = phase == Phase::remat || (r_.work == Work::train && r_.train.remat == model::Remat::none);
     load.bytes += pass.tokens * (forwards * (keeps ? traffic.keeping : traffic.forward) + backwards * traffic.backward);
     load.kernels += traffic.kernels * (forwards + 2 * backwards);
     if (pass.keys > 0 && kind.shape.has_k) load.bytes += kv_read(kind, pass);
     add(phase, kind.name, kind.count, load * (kind.count * pass.times));
+  }
+
+  // The engine multiplies adapters with the rows of their base, and computes their gradients in f32.
+  Load adapter_product(double tokens, const Product& x) const {
+    if (rates_.engine) return {.flops = 2 * tokens * x.in * x.out};
+    return product(rates_, tokens, x.in, x.out, bytes_of(r_.profile.adapters));
+  }
+  Load adapter_gradient(double tokens, const Product& x) const {
+    if (!rates_.engine) return adapter_product(tokens, x);
+    const hardware::Chip& chip = r_.target.chip;
+    const double slower = chip.f32_flops ? std::max(1.0, chip.bf16_flops.value / chip.f32_flops.value) : 1;
+    const double least = EngineCosts::least_columns;
+    return {.flops = 2 * tokens * std::max(x.in, least) * std::max(x.out, least) * slower};
   }
 
   // DoRA: a pass computes B A of every adapted projection, as outputs for the identity, and norms of W + B A.
@@ -286,7 +319,7 @@ class Builder {
   // exclusive or, five injections of the key with three additions, and the comparison with the rate.
   double dropout_ops(const LayerKind& kind, double tokens) const {
     constexpr double kOps = 20 * 5 + 5 * 3 + 4;
-    const bool jax = r_.stack == Stack::tunix || r_.stack == Stack::torchax;
+    const bool jax = r_.stack == model::Stack::tunix || r_.stack == model::Stack::torchax;
     if (!jax || !r_.train.dropout || r_.work != Work::train || rates_.vector <= 0) return 0;
     double elements = 0;
     for (const Product& a : kind.lora_a) elements += a.in;
@@ -445,7 +478,7 @@ class Builder {
     add(load.flops, rates_.flops, rates_.e.matmul.value);
     add(load.attention_flops, rates_.flops, rates_.e.attention.value);
     add(load.fp8_flops, rates_.fp8, rates_.fp8_share);
-    add(load.vector_ops, rates_.vector, 1);
+    if (rates_.vector > 0) add(load.vector_ops, rates_.vector, 1);
     return seconds;
   }
   double memory_seconds(const Load& load) const {
@@ -458,7 +491,7 @@ class Builder {
     Estimate compute;
     Expression shown;
     const auto add = [&](double flops, double peak, const Efficiency& share, const char* what) {
-      if (flops <= 0) return;
+      if (flops <= 0 || peak <= 0) return;
       compute += flops / peak / share;
       const Expression each = tera(flops, "TFLOP") / (tera(peak, "TFLOP/s") * number(share.value));
       shown = shown + (what ? labelled(each, what) : each);
@@ -466,7 +499,7 @@ class Builder {
     add(load.flops, rates_.flops, rates_.e.matmul, nullptr);
     add(load.attention_flops, rates_.flops, rates_.e.attention, "attention");
     add(load.fp8_flops, rates_.fp8, fp8_share(r_), "fp8");
-    add(load.vector_ops, rates_.vector, kWholeVector, "dropout");
+    add(load.vector_ops, rates_.vector, kWholeVector, rates_.engine ? "scores" : "dropout");
     compute.formula = "FLOP / (peak x share)";
     compute.inputs = shown.text;
     compute.source = rates_.e.matmul.source;
@@ -527,12 +560,12 @@ mesh::StepShape train_shape(const Request& r, double slowest) {
           .recompute = r.train.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
 }
 
-// `slowest`: RowStatistics::slowest, because the gathers and sums of every layer make the devices wait for the one with
+// Of RowStatistics::slowest tokens, because the gathers and sums of every layer make the devices wait for the one with
 // the longest rows.
-void add_training(const LocalModel& model, double slowest, Builder& b) {
+void add_training(const LocalModel& model, const RowStatistics& rows, Builder& b) {
   const Request& r = *model.request;
   const double micro = std::max(1, r.train.accumulation);
-  const Pass pass{.tokens = rows_on_device(model, r.train.batch) * slowest, .len = slowest, .times = micro};
+  const Pass pass{.tokens = rows_on_device(model, r.train.batch) * rows.slowest, .len = rows.attended, .times = micro};
   const double with_loss = pass.tokens * r.train.loss_share;
   b.forward(Phase::forward, pass, with_loss);
   if (r.train.loss_chunk > 0 && r.profile.recomputes_logits) b.logits(Phase::remat, with_loss, 1, 0, micro);
@@ -544,11 +577,6 @@ void add_training(const LocalModel& model, double slowest, Builder& b) {
     b.layers(Phase::backward, k, pass, 0, 1);
   }
   b.update(micro);
-}
-
-double slowest_row(const LocalModel& model) {
-  const Request& r = *model.request;
-  return row_statistics(r.lengths, rows_on_device(model, r.train.batch), model.batch_ways).slowest;
 }
 
 // The priced collectives of the steps of one model; those of other sizes of the batch are forgotten.
@@ -625,7 +653,7 @@ mesh::StepShape step_shape(const LocalModel& model) {
   const Request& r = *model.request;
   mesh::StepShape shape;
   if (r.work == Work::train)
-    shape = train_shape(r, slowest_row(model));
+    shape = train_shape(r, train_rows(model).slowest);
   else if (r.work == Work::forward)
     shape = {.work = mesh::StepKind::forward, .rows = r.forward.batch, .tokens = r.forward.len};
   else
@@ -634,7 +662,7 @@ mesh::StepShape step_shape(const LocalModel& model) {
 }
 
 mesh::StepShape complete_step_shape(mesh::StepShape shape, const Request& request) {
-  if (request.stack == Stack::engine) {
+  if (request.stack == model::Stack::engine) {
     const mesh::StepShape own = mesh::engine_step({.work = shape.work, .weight_bytes = bytes_of(request.weights)});
     shape.residual = own.residual;
     shape.weight_bytes = own.weight_bytes;
@@ -651,8 +679,8 @@ mesh::StepShape complete_step_shape(mesh::StepShape shape, const Request& reques
   shape.activation_bytes = activation_bytes(request);
   shape.gradient_bytes = bytes_of(request.profile.gradients);
   shape.residual = request.profile.residual == StackProfile::Residual::sharded && shape.work != mesh::StepKind::decode
-                       ? mesh::Residual::split
-                       : mesh::Residual::whole;
+                       ? mesh::ResidualLayout::split
+                       : mesh::ResidualLayout::whole;
   return shape;
 }
 
@@ -663,12 +691,18 @@ std::vector<mesh::Collective> step_collectives(const Request& request, const mod
   return request.profile.parameters == StackProfile::Parameters::gathered ? mesh::fuse_by_layer(list) : list;
 }
 
+RowStatistics train_rows(const LocalModel& model) {
+  const Request& r = *model.request;
+  const bool shares_threads = r.engine && model.batch_ways > r.engine->threads;  // so that no thread waits
+  return row_statistics(r.lengths, rows_on_device(model, r.train.batch), shares_threads ? 1 : model.batch_ways);
+}
+
 StepTime train_time(const LocalModel& model) {
-  const double slowest = slowest_row(model);
+  const RowStatistics rows = train_rows(model);
   Builder b(model);
-  add_training(model, slowest, b);
+  add_training(model, rows, b);
   return b.finish(std::max(1, model.request->train.accumulation),
-                  communication_of(model, train_shape(*model.request, slowest), Detail::text));
+                  communication_of(model, train_shape(*model.request, rows.slowest), Detail::text));
 }
 
 struct StepSeconds::Impl {
@@ -686,12 +720,13 @@ struct StepSeconds::Impl {
 StepSeconds::StepSeconds(const LocalModel& model) : impl_(new Impl{model, Builder(model)}) {}
 StepSeconds::~StepSeconds() = default;
 
-double StepSeconds::train(double slowest) {
+double StepSeconds::train(const RowStatistics& rows) {
   Impl& i = *impl_;
   const Request& r = *i.model.request;
   i.builder.clear();
-  add_training(i.model, slowest, i.builder);
-  return i.builder.seconds(std::max(1, r.train.accumulation), i.communication.of(i.model, train_shape(r, slowest)));
+  add_training(i.model, rows, i.builder);
+  return i.builder.seconds(std::max(1, r.train.accumulation),
+                           i.communication.of(i.model, train_shape(r, rows.slowest)));
 }
 
 StepTime forward_time(const LocalModel& model) {

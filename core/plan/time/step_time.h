@@ -4,11 +4,14 @@
 #pragma once
 #include <memory>
 
+#include "core/plan/request/lengths.h"
 #include "core/plan/request/local_model.h"
 #include "core/plan/request/plan_result.h"
 
 namespace mw::plan {
 
+// The rows of a micro-batch on each device.
+RowStatistics train_rows(const LocalModel& model);
 StepTime train_time(const LocalModel& model);
 StepTime forward_time(const LocalModel& model);
 // One decode step of `rows` sequences that read `context` cached tokens each.
@@ -22,7 +25,7 @@ class StepSeconds {
  public:
   explicit StepSeconds(const LocalModel& model);  // which must outlive this object
   ~StepSeconds();
-  double train(double slowest);  // RowStatistics::slowest
+  double train(const RowStatistics& rows);  // train_rows()
   double forward();
   double decode(double rows, double context);
   double prefill(double rows, double len);

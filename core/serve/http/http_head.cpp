@@ -94,6 +94,20 @@ std::optional<std::string_view> HttpHead::find(std::string_view lower_case_name)
   return at == headers.end() ? std::nullopt : std::optional<std::string_view>(at->second);
 }
 
+std::string HttpHead::path() const {
+  const std::string_view coded = std::string_view(target).substr(0, target.find_first_of("?#"));
+  std::string out;
+  for (size_t i = 0; i < coded.size(); ++i) {
+    unsigned code = 0;
+    const char* const digits = coded.data() + i + 1;
+    const bool is_coded =
+        coded[i] == '%' && i + 2 < coded.size() && std::from_chars(digits, digits + 2, code, 16).ptr == digits + 2;
+    out += is_coded ? static_cast<char>(code) : coded[i];
+    if (is_coded) i += 2;
+  }
+  return out;
+}
+
 size_t head_size(std::string_view received, size_t& scanned) {
   for (; scanned < received.size(); ++scanned) {
     const char c = received[scanned];
@@ -116,7 +130,7 @@ HttpHead parse_head(std::string_view text) {
   return head;
 }
 
-void ChunkedBodyValidator::step(char c) {
+void ChunkedBodyReader::step(char c) {
   const auto expect = [&](char wanted, State next) {
     if (c != wanted) malformed("the chunked body is not framed correctly");
     state_ = next;
@@ -138,9 +152,6 @@ void ChunkedBodyValidator::step(char c) {
       return;
     case State::size_lf:
       return expect('\n', left_ > 0 ? State::data : State::last_cr);
-    case State::data:
-      if (--left_ == 0) state_ = State::data_cr;
-      return;
     case State::data_cr:
       return expect('\r', State::data_lf);
     case State::data_lf:
@@ -150,22 +161,26 @@ void ChunkedBodyValidator::step(char c) {
       return expect('\r', State::last_lf);
     case State::last_lf:
       return expect('\n', State::ended);
+    case State::data:
     case State::ended:
-      break;
+      break;  // not of the framing
   }
 }
 
-void ChunkedBodyValidator::check(std::string_view bytes) {
-  while (!bytes.empty()) {
-    if (state_ == State::data && left_ > 1) {  // skips all but the last byte of a chunk
-      const size_t n = static_cast<size_t>(std::min<std::uint64_t>(left_ - 1, bytes.size()));
-      left_ -= n;
-      bytes.remove_prefix(n);
+size_t ChunkedBodyReader::read(std::string_view bytes, std::string& body) {
+  size_t at = 0;
+  while (at < bytes.size() && !has_ended()) {
+    if (state_ != State::data) {
+      step(bytes[at++]);
       continue;
     }
-    step(bytes.front());
-    bytes.remove_prefix(1);
+    const size_t n = static_cast<size_t>(std::min<std::uint64_t>(left_, bytes.size() - at));
+    body.append(bytes.substr(at, n));
+    at += n;
+    left_ -= n;
+    if (left_ == 0) state_ = State::data_cr;
   }
+  return at;
 }
 
 }  // namespace mw::serve

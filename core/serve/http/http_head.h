@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strict parser of the head of an HTTP/1 request and of the framing of its body (RFC 9112). Rejects everything that two
-// programs could parse as different requests, because the HTTP library behind it is lenient. Throws Error HTTP with the
-// reason in `message`. Pure functions; any thread.
+// programs could parse as different requests. Throws Error HTTP with the reason in `message`. Any thread.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -22,6 +21,7 @@ struct HttpHead {
   bool has_body() const { return chunked || content_length.value_or(0) > 0; }
   // Value of the first header of this name, if there is one.
   std::optional<std::string_view> find(std::string_view lower_case_name) const;
+  std::string path() const;  // of the target: without the query, percent-decoded
 };
 
 // Size in bytes of the head at the start of `received`, including its empty line; 0 if it is incomplete. `scanned`
@@ -31,11 +31,12 @@ size_t head_size(std::string_view received, size_t& scanned);
 // `head` includes its empty line.
 HttpHead parse_head(std::string_view head);
 
-// Checks the framing of a chunked body while it is read. Rejects trailers.
-class ChunkedBodyValidator {
+// Reads a chunked body while it arrives. Rejects trailers.
+class ChunkedBodyReader {
  public:
-  // Throws at the first byte that breaks the framing. Must not be called with bytes after the end of the body.
-  void check(std::string_view bytes);
+  // Appends the data of `bytes` to `body` and returns how many bytes it has read: all, unless the body ends before
+  // them. Throws at the first byte that breaks the framing.
+  size_t read(std::string_view bytes, std::string& body);
   bool has_ended() const { return state_ == State::ended; }
 
  private:

@@ -6,7 +6,6 @@
 
 #include "core/base/rng.h"
 #include "core/base/text.h"
-#include "core/base/utf8.h"
 #include "core/data/tokenizer/chat_template.h"
 #include "core/serve/http/completion_stream.h"
 
@@ -14,20 +13,6 @@ namespace mw::serve {
 namespace {
 
 constexpr int kDefaultTokens = 16;  // of a completion, as in the OpenAI API; a chat may fill the context
-
-using httplib::Request;
-using httplib::Response;
-
-void send_json(Response& res, int status, const Json& json) {
-  res.status = status;
-  res.set_content(json.dump(-1, ' ', false, Json::error_handler_t::replace), "application/json");
-}
-
-void send_error(Response& res, const HttpError& error) {
-  if (HttpConnections::closes_after_this()) res.set_header("Connection", "close");
-  if (error.status == 429 || error.status == 503) res.set_header("Retry-After", "1");
-  send_json(res, error.status, to_json(error));
-}
 
 Json live_request_json(const LiveRequest& live) {
   return {{"id", static_cast<std::int64_t>(live.id)},
@@ -40,7 +25,7 @@ Json live_request_json(const LiveRequest& live) {
 }
 
 // Compares in constant time, so that the time does not reveal how much of the key is correct.
-bool is_same_secret(const std::string& a, const std::string& b) {
+bool is_same_secret(std::string_view a, std::string_view b) {
   unsigned differ = a.size() != b.size();
   for (size_t i = 0; i < a.size(); ++i) differ |= static_cast<unsigned char>(a[i] ^ b[b.empty() ? 0 : i % b.size()]);
   return differ == 0;
@@ -57,7 +42,7 @@ const char* methods_of(std::string_view path) {
 }
 
 // Adds the CORS headers for a page of an allowed origin.
-void add_cors_headers(const HttpHead& head, const std::string& origin, Response& res) {
+void add_cors_headers(const HttpHead& head, const std::string& origin, HttpResponse& res) {
   res.set_header("Access-Control-Allow-Origin", origin);
   res.set_header("Vary", "Origin");
   if (head.method != "OPTIONS" || !head.find("access-control-request-method")) return;
@@ -86,30 +71,29 @@ struct AnswerStream {
   }
 };
 
-void send_completion(AnswerStream& stream, const ResponseHeader& head, const IsGone& is_gone, Response& res) {
+void send_completion(AnswerStream& stream, const ResponseHeader& head, const IsGone& is_gone, HttpResponse& res) {
   AnswerPart answer;
   for (;;) {
     const CompletionStream::Piece piece = stream.completion.next(is_gone);
     append(answer, stream.read(piece));
     if (!piece.is_last()) continue;
     if (piece.finish_reason.empty())
-      send_error(res, piece.disconnected ? HttpError{503, "server_error", "the request was cancelled", "", "cancelled"}
-                                         : HttpError{500, "internal_error", piece.error, "", "failed"});
+      res.set_error(piece.disconnected ? HttpError{503, "server_error", "the request was cancelled", "", "cancelled"}
+                                       : HttpError{500, "internal_error", piece.error, "", "failed"});
     else
-      send_json(res, 200, completion_json(head, answer, stream.finish_reason(piece), stream.completion.usage()));
+      res.set_json(200, completion_json(head, answer, stream.finish_reason(piece), stream.completion.usage()));
     return;
   }
 }
 
 void stream_completion(std::shared_ptr<AnswerStream> stream, const ResponseHeader& head, UsageMode usage,
-                       const IsGone& is_gone, Response& res) {
+                       const IsGone& is_gone, HttpResponse& res) {
   res.set_header("Cache-Control", "no-cache");
-  res.set_chunked_content_provider("text/event-stream", [stream, head, usage, is_gone, position = ChunkPosition()](
-                                                            size_t, httplib::DataSink& sink) mutable {
+  res.set_header("Content-Type", "text/event-stream");
+  res.next_piece = [stream, head, usage, is_gone, position = ChunkPosition()](std::string& out) mutable {
     CompletionStream& completion = stream->completion;
     const CompletionStream::Piece piece = completion.next(is_gone);
-    if (piece.disconnected) return false;
-    std::string out;
+    if (piece.disconnected) return HttpResponse::Piece::failed;
     if (!piece.error.empty()) {
       out = sse_event(to_json(HttpError{500, "internal_error", piece.error, "", "failed"}));
     } else {
@@ -120,11 +104,10 @@ void stream_completion(std::shared_ptr<AnswerStream> stream, const ResponseHeade
       out = sse_event(json);
       if (piece.is_last() && usage != UsageMode::none) out += sse_event(usage_chunk_json(head, completion.usage()));
     }
-    if (piece.is_last()) out += kSseEnd;
-    if (!sink.write(out.data(), out.size())) return false;
-    if (piece.is_last()) sink.done();
-    return true;
-  });
+    if (!piece.is_last()) return HttpResponse::Piece::more;
+    out += kSseEnd;
+    return HttpResponse::Piece::last;
+  };
 }
 
 // Refuses what the template would ignore, because the answer would not be what the client asked for.
@@ -186,57 +169,60 @@ bool is_json(std::string_view content_type) {
 
 }  // namespace
 
-HttpServer::HttpServer(HttpOptions options, ServedModel model, ServingLoop& loop)
+HttpServer::HttpServer(HttpOptions options, HttpServedModel model, ServingLoop& loop)
     : options_(std::move(options)),
       access_(options_.host, options_.allow_hosts, options_.allow_origins),
       model_(std::move(model)),
       format_(answer_format(model_.chat)),
       loop_(loop),
       metrics_(model_.name),
-      http_(options_.limits) {
-  add_routes();
-  port_ = http_.bind(options_.host, options_.port);
-  accepting_ = std::thread([this] { http_.accept_until_stopped(); });
-}
+      http_(options_.limits, handlers()),
+      port_(http_.start(options_.host, options_.port)) {}
 
 HttpServer::~HttpServer() {
   stop();
 }
 
-void HttpServer::add_routes() {
-  http_.set_payload_max_length(options_.limits.body);
-  http_.set_keep_alive_timeout(static_cast<time_t>(options_.limits.idle_s));
-  http_.set_keep_alive_max_count(1000000);  // reported to clients; unlimited here
-  http_.set_pre_routing_handler([this](const Request& req, Response& res) {
-    using R = httplib::Server::HandlerResponse;
-    return respond_before_body(req, res) ? R::Handled : R::Unhandled;
-  });
-  http_.set_exception_handler([this](const Request&, Response& res, std::exception_ptr failure) {
-    try {
-      std::rethrow_exception(failure);
-    } catch (const std::exception& error) {
-      send_error(res, to_response(error));
-    }
-  });
+HttpHandlers HttpServer::handlers() {
+  HttpHandlers out{.respond_before_body = [this](const HttpRequest& req,
+                                                 HttpResponse& res) { return respond_before_body(req, res); },
+                   .respond =
+                       [this](const HttpRequest& req, HttpResponse& res) {
+                         try {
+                           respond(req, res);
+                         } catch (const std::exception& error) {
+                           res.set_error(to_response(error));
+                         }
+                       },
+                   .on_response = {}};
   if (options_.on_response)
-    http_.set_logger(
-        [this](const Request& req, const Response& res) { options_.on_response(req.method, req.path, res.status); });
-  http_.set_error_handler([this](const Request&, Response& res) { complete_error(res); });
-  http_.Post("/v1/completions", [this](const Request& q, Response& a) { complete(Endpoint::completions, q, a); });
-  http_.Post("/v1/chat/completions", [this](const Request& q, Response& a) { complete(Endpoint::chat, q, a); });
-  http_.Get("/v1/models", [this](const Request&, Response& res) {
-    send_json(res, 200, model_list(models(), model_.max_model_len, created_));
-  });
-  http_.Get("/health", [this](const Request&, Response& res) { res.status = stopping_ ? 503 : 200; });
-  http_.Get("/version", [](const Request&, Response& res) { send_json(res, 200, {{"version", MW_VERSION}}); });
-  http_.Get("/metrics", [this](const Request&, Response& res) {
-    res.set_content(metrics_.prometheus_text(loop_.state()), "text/plain; version=0.0.4; charset=utf-8");
-  });
-  http_.Get("/requests", [this](const Request&, Response& res) {
+    out.on_response = [this](const HttpRequest& req, const HttpResponse& res) {
+      options_.on_response(req.head.method, req.path, res.status);
+    };
+  return out;
+}
+
+// Answers a request that respond_before_body() has let pass.
+void HttpServer::respond(const HttpRequest& req, HttpResponse& res) {
+  if (req.path == "/v1/completions") {
+    complete(Endpoint::completions, req, res);
+  } else if (req.path == "/v1/chat/completions") {
+    complete(Endpoint::chat, req, res);
+  } else if (req.path == "/v1/models") {
+    res.set_json(200, model_list(models(), model_.max_model_len, created_));
+  } else if (req.path == "/health") {
+    if (stopping_) res.set_error({503, "server_error", "the server is stopping"});
+  } else if (req.path == "/version") {
+    res.set_json(200, {{"version", MW_VERSION}});
+  } else if (req.path == "/metrics") {
+    res.set_body(metrics_.prometheus_text(loop_.state()), "text/plain; version=0.0.4; charset=utf-8");
+  } else if (req.path == "/requests") {
     Json all = Json::array();
     for (const LiveRequest& live : loop_.live_requests()) all.push_back(live_request_json(live));
-    send_json(res, 200, {{"requests", all}});
-  });
+    res.set_json(200, {{"requests", all}});
+  } else {
+    send_model(req.path.substr(kModelPrefix.size()), res);
+  }
 }
 
 std::optional<HttpError> HttpServer::check_host_name(const HttpHead& head) const {
@@ -269,47 +255,41 @@ std::optional<HttpError> HttpServer::check_origin(const HttpHead& head) const {
 }
 
 // Only paths under /v1 need the key, as in vLLM, so that monitors can read health and metrics.
-std::optional<HttpError> HttpServer::check_request(const Request& req, Response& res) const {
+std::optional<HttpError> HttpServer::check_request(const HttpRequest& req, HttpResponse& res) const {
   if (!options_.api_key.empty() && req.path.starts_with("/v1/") &&
-      !is_same_secret(req.get_header_value("Authorization"), "Bearer " + options_.api_key)) {
+      !is_same_secret(req.head.find("authorization").value_or(""), "Bearer " + options_.api_key)) {
     res.set_header("WWW-Authenticate", "Bearer");
     return HttpError{401, "authentication_error", "the API key is missing or wrong", "", "invalid_api_key"};
   }
   const char* methods = methods_of(req.path);
   if (!methods) return HttpError{404, "invalid_request_error", "this path does not exist"};
-  if (std::string(methods).find(req.method) == std::string::npos) {
+  if (std::string(methods).find(req.head.method) == std::string::npos) {
     res.set_header("Allow", methods);
     return HttpError{405, "invalid_request_error", req.path + " allows " + methods, "", "method_not_allowed"};
   }
   // Browsers send forms and plain text to other origins without a preflight request, but not JSON.
-  if (req.method == "POST" && !is_json(HttpConnections::head().find("content-type").value_or("")))
+  if (req.head.method == "POST" && !is_json(req.head.find("content-type").value_or("")))
     return HttpError{415, "invalid_request_error", "the body must be JSON: send Content-Type: application/json", "",
                      "content_type"};
   return std::nullopt;
 }
 
-// Responds to requests that are rejected, which happens before the body is read, and to those that the library cannot
-// route. Returns false if the request has to be processed further.
-bool HttpServer::respond_before_body(const Request& req, Response& res) const {
-  const HttpHead& head = HttpConnections::head();
+// Rejects requests before the body is read, and responds to OPTIONS. Returns false if the request has to be processed
+// further.
+bool HttpServer::respond_before_body(const HttpRequest& req, HttpResponse& res) const {
+  const HttpHead& head = req.head;
   std::optional<HttpError> rejection = check_host_name(head);
   if (!rejection) rejection = check_origin(head);
   if (const auto origin = head.find("origin"); origin && !rejection) add_cors_headers(head, std::string(*origin), res);
-  const bool is_options = !rejection && req.method == "OPTIONS" && (methods_of(req.path) || req.path == "*");
+  const bool is_options = !rejection && head.method == "OPTIONS" && (methods_of(req.path) || req.path == "*");
   if (!rejection && !is_options) rejection = check_request(req, res);
-  // Only bodies of POST are read; any other body would be parsed as the next request.
-  if (head.has_body() && (rejection || req.method != "POST")) HttpConnections::close_after_this();
   if (rejection) {
-    send_error(res, *rejection);
+    res.set_error(*rejection);
   } else if (is_options) {
     res.status = 204;
     res.set_header("Allow", req.path == "*" ? "GET, HEAD, POST, OPTIONS" : methods_of(req.path));
-  } else if (req.path.starts_with(kModelPrefix)) {
-    send_model(req.path.substr(kModelPrefix.size()), res);
-  } else {
-    return false;
   }
-  return true;
+  return rejection || is_options;
 }
 
 std::vector<ModelEntry> HttpServer::models() const {
@@ -318,10 +298,10 @@ std::vector<ModelEntry> HttpServer::models() const {
   return list;
 }
 
-void HttpServer::send_model(const std::string& name, Response& res) const {
+void HttpServer::send_model(const std::string& name, HttpResponse& res) const {
   for (const ModelEntry& entry : models())
-    if (entry.id == name) return send_json(res, 200, model_json(entry, model_.max_model_len, created_));
-  send_error(res, to_http_error(unknown_model(name)));
+    if (entry.id == name) return res.set_json(200, model_json(entry, model_.max_model_len, created_));
+  throw unknown_model(name);
 }
 
 HttpError HttpServer::to_response(const std::exception& error) const {
@@ -330,24 +310,6 @@ HttpError HttpServer::to_response(const std::exception& error) const {
   HttpError out = to_http_error(*ours);
   if (out.status == 429 && stopping_) out.status = 503, out.type = "server_error", out.code = "stopping";
   return out;
-}
-
-// Adds a JSON body to error responses that the library generates.
-void HttpServer::complete_error(Response& res) const {
-  if (!res.body.empty()) return;
-  HttpError error{.status = res.status, .type = "invalid_request_error"};
-  if (HttpConnections::is_body_too_long()) error.status = 413;
-  switch (error.status) {
-    case 413:
-      error.message = "the body exceeds " + std::to_string(options_.limits.body >> 20) + " MiB";
-      break;
-    case 503:
-      error.type = "server_error", error.message = "the server is stopping";
-      break;
-    default:
-      error.message = "malformed or unsupported request";
-  }
-  send_error(res, error);
 }
 
 std::string HttpServer::find_adapter(const std::string& name) const {
@@ -419,7 +381,7 @@ GenerationRequest HttpServer::make_request(const OpenAiRequest& request, std::ve
   return out;
 }
 
-void HttpServer::complete(Endpoint endpoint, const Request& req, Response& res) {
+void HttpServer::complete(Endpoint endpoint, const HttpRequest& req, HttpResponse& res) {
   if (stopping_)
     throw Error({.id = "BUSY", .message = "the server is stopping", .fix = "send the request to another server"},
                 Error::Kind::failed);
@@ -443,7 +405,7 @@ void HttpServer::complete(Endpoint endpoint, const Request& req, Response& res) 
       .completion = {loop_, metrics_, std::move(generation), std::move(text)},
       .reader = endpoint == Endpoint::chat ? AnswerReader(format_, std::move(reading)) : AnswerReader(),
       .names_tool = request.tool_choice == ToolChoice::named});
-  const IsGone is_gone = [this] { return cancelling_ || HttpConnections::is_disconnected(); };
+  const IsGone is_gone = [this, &req] { return cancelling_ || req.is_disconnected(); };
   if (request.stream)
     stream_completion(stream, head, request.usage, is_gone, res);
   else
@@ -457,12 +419,10 @@ std::string HttpServer::address() const {
 }
 
 void HttpServer::stop(StopMode mode) {
-  if (!accepting_.joinable()) return;
-  stopping_ = true;
+  if (stopping_.exchange(true)) return;
   cancelling_ = mode == StopMode::cancel;
   if (mode == StopMode::complete) loop_.drain();
   http_.finish();
-  accepting_.join();
 }
 
 }  // namespace mw::serve

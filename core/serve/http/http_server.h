@@ -8,7 +8,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/data/tokenizer/chat.h"
@@ -22,7 +21,7 @@
 
 namespace mw::serve {
 
-struct ServedModel {
+struct HttpServedModel {
   std::string name;                     // of the base model
   std::vector<std::string> adapters{};  // names of adapters, which requests use as model names
   const data::Tokenizer* tokenizer = nullptr;
@@ -45,7 +44,7 @@ enum class StopMode { complete, cancel };  // what becomes of requests in progre
 class HttpServer {
  public:
   // Starts serving. The loop and the tokenizer must outlive the server. Throws Error LISTEN, ALLOW-HOST, ALLOW-ORIGIN.
-  HttpServer(HttpOptions options, ServedModel model, ServingLoop& loop);
+  HttpServer(HttpOptions options, HttpServedModel model, ServingLoop& loop);
   ~HttpServer();
   int port() const { return port_; }
   std::string address() const;                      // "http://127.0.0.1:8000"
@@ -56,34 +55,33 @@ class HttpServer {
   void stop(StopMode mode = StopMode::complete);
 
  private:
-  void add_routes();
-  bool respond_before_body(const httplib::Request& req, httplib::Response& res) const;
+  HttpHandlers handlers();
+  bool respond_before_body(const HttpRequest& req, HttpResponse& res) const;
+  void respond(const HttpRequest& req, HttpResponse& res);
   std::optional<HttpError> check_host_name(const HttpHead& head) const;
   std::optional<HttpError> check_origin(const HttpHead& head) const;
-  std::optional<HttpError> check_request(const httplib::Request& req, httplib::Response& res) const;
+  std::optional<HttpError> check_request(const HttpRequest& req, HttpResponse& res) const;
   std::vector<ModelEntry> models() const;
-  void send_model(const std::string& name, httplib::Response& res) const;
-  void complete(Endpoint endpoint, const httplib::Request& req, httplib::Response& res);
+  void send_model(const std::string& name, HttpResponse& res) const;
+  void complete(Endpoint endpoint, const HttpRequest& req, HttpResponse& res);
   std::string find_adapter(const std::string& name) const;
   Error unknown_model(const std::string& name) const;
   std::vector<int> tokenize_prompt(const OpenAiRequest& request, const std::string& text) const;
   std::vector<int> answer_markers(const OpenAiRequest& request) const;
   GenerationRequest make_request(const OpenAiRequest& request, std::vector<int> prompt_ids);
   HttpError to_response(const std::exception& error) const;
-  void complete_error(httplib::Response& res) const;
 
   const HttpOptions options_;
   const HttpAccessPolicy access_;
-  const ServedModel model_;
+  const HttpServedModel model_;
   const AnswerFormat format_;
   ServingLoop& loop_;
   ServerMetrics metrics_;
   const std::int64_t created_ = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::atomic<std::uint64_t> request_count_{0};
   std::atomic<bool> stopping_{false}, cancelling_{false};
-  HttpConnections http_;
+  HttpConnections http_;  // after what its handlers use
   int port_ = 0;
-  std::thread accepting_;
 };
 
 }  // namespace mw::serve

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 namespace mw::serve {
 namespace {

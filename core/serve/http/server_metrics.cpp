@@ -48,13 +48,13 @@ void value(std::string& out, const std::string& name, const char* type, const ch
 
 }  // namespace
 
-void Histogram::observe(double value) {
+void PrometheusHistogram::observe(double value) {
   const auto at = std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();
   ++counts_[static_cast<size_t>(at)];
   sum_ += value;
 }
 
-void Histogram::write(std::string& out, const std::string& name, const std::string& labels) const {
+void PrometheusHistogram::write(std::string& out, const std::string& name, const std::string& labels) const {
   std::int64_t so_far = 0;
   for (size_t i = 0; i < counts_.size(); ++i) {
     so_far += counts_[i];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of a server in the Prometheus text format, under vLLM's names. Thread-safe.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -12,9 +11,9 @@
 
 namespace mw::serve {
 
-class Histogram {  // not thread-safe
+class PrometheusHistogram {  // not thread-safe
  public:
-  explicit Histogram(std::vector<double> upper_bounds)
+  explicit PrometheusHistogram(std::vector<double> upper_bounds)
       : bounds_(std::move(upper_bounds)), counts_(bounds_.size() + 1) {}
   void observe(double value);
   void write(std::string& out, const std::string& name, const std::string& labels) const;
@@ -36,7 +35,7 @@ class ServerMetrics {
  private:
   const std::string labels_;
   mutable std::mutex mutex_;
-  Histogram ttft_, per_token_, e2e_;
+  PrometheusHistogram ttft_, per_token_, e2e_;
   std::map<std::string, std::int64_t> finished_;
 };
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/engine/transformer/network.h"
 #include "core/serve/scheduling/engine_executor.h"
 #include "core/serve/scheduling/serving_loop.h"
 #include "core/serve/scheduling/step_timing.h"
@@ -33,7 +34,8 @@ class LoopLoadDriver {
         results_(requests.size()) {}
 
   // Returns a result for each request, or none if the stop came first. Times are seconds since the start.
-  std::vector<std::optional<formats::RequestResult>> run(Arrival arrival, const LoadBackend::OnProgress& progress,
+  std::vector<std::optional<formats::RequestResult>> run(options::Arrival arrival,
+                                                         const LoadBackend::OnProgress& progress,
                                                          const std::stop_token& stop) {
     start_s_ = loop_.now();
     const Clock::time_point start_time = Clock::now();
@@ -83,7 +85,7 @@ class LoopLoadDriver {
     if (progress) progress(done, static_cast<long>(requests_.size()));
   }
 
-  void send(size_t i, Arrival arrival) {
+  void send(size_t i, options::Arrival arrival) {
     {
       const std::lock_guard lock(mutex_);
       ++in_flight_;
@@ -94,7 +96,7 @@ class LoopLoadDriver {
         if (event.is_last()) finished(i, arrival, event);
       }));
     } catch (const Error& error) {
-      formats::RequestResult rejected{.intended_s = arrival == Arrival::closed ? at : requests_[i].at_s,
+      formats::RequestResult rejected{.intended_s = arrival == options::Arrival::closed ? at : requests_[i].at_s,
                                       .sent_s = at,
                                       .end_s = loop_.now() - start_s_};
       rejected.prompt_tokens = requests_[i].prompt_len;
@@ -103,10 +105,10 @@ class LoopLoadDriver {
     }
   }
 
-  void finished(size_t i, Arrival arrival, const TokenEvent& event) {
+  void finished(size_t i, options::Arrival arrival, const TokenEvent& event) {
     formats::RequestResult r = event.timing;
     for (double* at : {&r.sent_s, &r.first_token_s, &r.end_s, &r.scheduled_s}) *at -= start_s_;
-    r.intended_s = arrival == Arrival::closed ? r.sent_s : requests_[i].at_s;
+    r.intended_s = arrival == options::Arrival::closed ? r.sent_s : requests_[i].at_s;
     record(i, event.finish_reason == FinishReason::cancelled ? std::nullopt : std::optional(std::move(r)));
   }
 
@@ -138,11 +140,11 @@ class LoopBackend : public LoadBackend {
 
   void restart() override { loop_.clear_prefix_cache(); }
   LoadResult run(const Load& load, const OnProgress& progress, std::stop_token stop) override {
-    const LoadSettings& s = load.settings;
+    const options::LoadSettings& s = load.settings;
     const int limit = s.concurrency > 0 ? s.concurrency : kUnlimited;
-    if (s.prompts == PromptMode::salted) restart();
+    if (s.prompts == options::PromptMode::salted) restart();
     if (!load.warmups.empty())
-      LoopLoadDriver(loop_, load.warmups, limit, make_requests(load.warmups)).run(Arrival::burst, {}, stop);
+      LoopLoadDriver(loop_, load.warmups, limit, make_requests(load.warmups)).run(options::Arrival::burst, {}, stop);
     if (options_.on_warmed_up) options_.on_warmed_up();
     loop_.take_timeline();
     const SchedulerState before = loop_.state().scheduler;
@@ -177,10 +179,10 @@ class LoopBackend : public LoadBackend {
     return all;
   }
 
-  static void warn_if_late(const LoadSettings& s, LoadResult& result) {
+  static void warn_if_late(const options::LoadSettings& s, LoadResult& result) {
     std::vector<double> late;
     for (const formats::RequestResult& r : result.requests) late.push_back(r.sent_s - r.intended_s);
-    if (s.arrival == Arrival::closed || late.empty()) return;
+    if (s.arrival == options::Arrival::closed || late.empty()) return;
     const double p99 = formats::percentile_of(late, 99);
     if (p99 < kLate) return;
     const std::string late_by = std::to_string(std::lround(p99 * 1e3)) + " ms";

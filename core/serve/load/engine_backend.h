@@ -5,19 +5,22 @@
 #include <functional>
 #include <memory>
 
-#include "core/engine/transformer/network.h"
 #include "core/formats/peft/peft_adapter.h"
-#include "core/serve/load/load_backend.h"
+#include "core/serve/load/load.h"
 #include "core/serve/scheduling/executor.h"
+
+namespace mw::engine {
+class Network;
+}
 
 namespace mw::serve {
 
 inline constexpr const char* kLoadAdapter = "adapter";  // name of the adapter of a load
 
 struct EngineBackendOptions {
-  int first_id = 0, vocab = 0;                // prompts have ids in [first_id, vocab)
-  const formats::Adapter* adapter = nullptr;  // used by all requests; null: the base model
-  std::function<void()> on_warmed_up{};       // called before the first request of every load
+  int first_id = 0, vocab = 0;                    // prompts have ids in [first_id, vocab)
+  const formats::PeftAdapter* adapter = nullptr;  // used by all requests; null: the base model
+  std::function<void()> on_warmed_up{};           // called before the first request of every load
 };
 
 // Runs loads on any executor, which must outlive the backend and know an adapter kLoadAdapter if options.adapter is
@@ -25,7 +28,7 @@ struct EngineBackendOptions {
 std::unique_ptr<LoadBackend> make_loop_backend(Executor& executor, const SchedulerSettings& settings,
                                                const EngineBackendOptions& options);
 
-// `settings` with the engine's KV layout (engine_kv_layout.h). The network must outlive the backend. Throws what
+// `settings` with the engine's KV layout (engine_executor.h). The network must outlive the backend. Throws what
 // EngineExecutor throws.
 std::unique_ptr<LoadBackend> make_engine_backend(engine::Network& network, const SchedulerSettings& settings,
                                                  const EngineBackendOptions& options);

@@ -2,17 +2,189 @@
 #include "core/serve/load/http_backend.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <string_view>
+#include <system_error>
 
 #include "core/base/error.h"
-#include "core/base/utf8.h"
-#include "core/serve/load/http_load_driver.h"
+#include "core/base/rng.h"
+#include "core/base/text.h"
 #include "core/serve/load/metrics_poller.h"
-#include "core/serve/load/word_prompts.h"
 
 namespace mw::serve {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto kAhead = 50ms;  // time for the thread of a request to prepare
+
+HttpClock::duration seconds(double s) {
+  return std::chrono::duration_cast<HttpClock::duration>(std::chrono::duration<double>(s));
+}
+
+}  // namespace
+
+HttpLoadDriver::HttpLoadDriver(const HttpRequestSource& source, const std::vector<TimedRequest>& requests,
+                               options::Arrival arrival, int max_in_flight, std::stop_token stop)
+    : source_(source),
+      requests_(requests),
+      arrival_(arrival),
+      max_in_flight_(static_cast<size_t>(std::max(max_in_flight, 1))),
+      stop_(std::move(stop)),
+      origin_(HttpClock::now() + 2 * kAhead),
+      completions_(requests.size()) {
+  for (StreamedCompletion& a : completions_) a.stopped = true;
+}
+
+std::vector<StreamedCompletion> HttpLoadDriver::run(const LoadBackend::OnProgress& progress) {
+  for (size_t i = 0; i < requests_.size() && !stop_.stop_requested(); ++i) {
+    if (arrival_ != options::Arrival::closed) wait_until(origin_ + seconds(requests_[i].at_s) - kAhead, progress);
+    dispatch(i);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    all_dispatched_ = true;
+    if (stop_.stop_requested()) due_.clear();
+  }
+  changed_.notify_all();
+  wait_for_all(progress);
+  workers_.clear();  // joins
+  report(progress);
+  return std::move(completions_);
+}
+
+void HttpLoadDriver::dispatch(size_t index) {
+  bool needs_worker = false;
+  {
+    const std::lock_guard lock(mutex_);
+    due_.push_back(index);
+    needs_worker = due_.size() > idle_ && workers_.size() < max_in_flight_;
+  }
+  changed_.notify_all();
+  if (!needs_worker) return;
+  try {
+    workers_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {  // no more threads: an existing one sends it, and the delay is measured
+    if (workers_.empty()) throw;
+  }
+}
+
+bool HttpLoadDriver::take(size_t& index) {
+  std::unique_lock lock(mutex_);
+  ++idle_;
+  const bool has_due = changed_.wait(lock, stop_, [&] { return !due_.empty() || all_dispatched_; }) && !due_.empty();
+  --idle_;
+  if (!has_due || stop_.stop_requested()) return false;
+  index = due_.front();
+  due_.pop_front();
+  return true;
+}
+
+void HttpLoadDriver::work() {
+  StreamClient client(source_.target);
+  for (size_t index = 0; take(index);) {
+    send(client, index);
+    {
+      const std::lock_guard lock(mutex_);
+      ++done_;
+    }
+    changed_.notify_all();
+  }
+}
+
+void HttpLoadDriver::send(StreamClient& client, size_t index) {
+  const TimedRequest& request = requests_[index];
+  const std::string body = source_.body(request);
+  if (arrival_ != options::Arrival::closed) std::this_thread::sleep_until(origin_ + seconds(request.at_s));
+  StreamedCompletion completion = client.complete(body, source_.expected(request), origin_, stop_);
+  completion.result.intended_s = arrival_ == options::Arrival::closed ? completion.result.sent_s : request.at_s;
+  completion.text.clear();
+  completions_[index] = std::move(completion);
+}
+
+void HttpLoadDriver::report(const LoadBackend::OnProgress& progress) {
+  size_t done = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    done = done_;
+  }
+  if (progress && done != reported_) progress(static_cast<long>(done), static_cast<long>(requests_.size()));
+  reported_ = done;
+}
+
+void HttpLoadDriver::wait_until(HttpClock::time_point time, const LoadBackend::OnProgress& progress) {
+  while (HttpClock::now() < time && !stop_.stop_requested()) {
+    std::this_thread::sleep_until(std::min(time, HttpClock::now() + 100ms));
+    report(progress);
+  }
+}
+
+void HttpLoadDriver::wait_for_all(const LoadBackend::OnProgress& progress) {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      if (changed_.wait_for(lock, 100ms, [&] { return done_ == requests_.size(); }) || stop_.stop_requested()) return;
+    }
+    report(progress);
+  }
+}
+
+namespace {
+
+constexpr std::array<std::string_view, 96> kWords = {
+    "time",    "year",    "people", "way",     "day",     "man",     "thing",    "woman",    "life",   "child",
+    "world",   "school",  "state",  "family",  "student", "group",   "country",  "problem",  "hand",   "part",
+    "place",   "case",    "week",   "company", "system",  "program", "question", "work",     "number", "night",
+    "point",   "home",    "water",  "room",    "mother",  "area",    "money",    "story",    "fact",   "month",
+    "lot",     "right",   "study",  "book",    "eye",     "job",     "word",     "business", "issue",  "side",
+    "kind",    "head",    "house",  "service", "friend",  "father",  "power",    "hour",     "game",   "line",
+    "end",     "member",  "law",    "car",     "city",    "name",    "team",     "minute",   "idea",   "body",
+    "back",    "parent",  "face",   "level",   "office",  "door",    "health",   "person",   "art",    "war",
+    "history", "party",   "result", "change",  "morning", "reason",  "research", "girl",     "guy",    "moment",
+    "air",     "teacher", "force",  "food",    "door",    "field"};
+
+std::string sentence(std::uint64_t seed, std::uint64_t from, std::uint64_t count) {
+  const Rng rng{seed, 0x776f726473};  // "words"
+  std::string out;
+  for (std::uint64_t i = from; i < from + count; ++i) {
+    if (i > from) out += ' ';
+    out += kWords[rng.at(i) % kWords.size()];
+  }
+  return out;
+}
+
+}  // namespace
+
+WordPrompts::WordPrompts(const std::function<int(const std::string&)>& count) {
+  constexpr int few = 32, many = 160;
+  const int a = count(sentence(1, 0, few)), b = count(sentence(1, 0, many));
+  if (b <= a || a < 1)
+    throw Error({.id = "SERVER",
+                 .message = "the server does not count prompt tokens",
+                 .found = std::to_string(a) + " for " + std::to_string(few) + " words, " + std::to_string(b) + " for " +
+                          std::to_string(many),
+                 .expected = "usage.prompt_tokens that grows with the prompt",
+                 .fix = "set the model of the experiment, so that prompts can be sent as token ids"});
+  per_word_ = static_cast<double>(b - a) / (many - few);
+  fixed_ = a - per_word_ * few;
+}
+
+double WordPrompts::words(int tokens) const {
+  return std::max(1.0, std::round((tokens - fixed_) / per_word_));
+}
+
+std::string WordPrompts::text(const TimedRequest& request) const {
+  const auto all = static_cast<std::uint64_t>(words(request.prompt_len));
+  const auto shared =
+      std::min(all, static_cast<std::uint64_t>(request.shared > 0 ? std::floor(request.shared / per_word_) : 0));
+  std::string out = sentence(request.shared_seed, 0, shared);
+  if (shared > 0 && shared < all) out += ' ';
+  return out + sentence(request.prompt_seed, shared, all - shared);
+}
+
 namespace {
 
 constexpr double kLateSend = 0.005;  // s; a client that sends later than this distorts the latencies
@@ -122,9 +294,9 @@ HttpRequestSource HttpBackend::make_source() const {
 LoadResult HttpBackend::run(const Load& load, const OnProgress& progress, std::stop_token stop) {
   if (options_.vocab == 0 && !words_) words_.emplace([this](const std::string& text) { return count_tokens(text); });
   const HttpRequestSource source = make_source();
-  const LoadSettings& s = load.settings;
+  const options::LoadSettings& s = load.settings;
   const int limit = s.concurrency > 0 ? std::min(s.concurrency, options_.max_in_flight) : options_.max_in_flight;
-  if (!load.warmups.empty()) HttpLoadDriver(source, load.warmups, Arrival::burst, limit, stop).run({});
+  if (!load.warmups.empty()) HttpLoadDriver(source, load.warmups, options::Arrival::burst, limit, stop).run({});
   HttpLoadDriver driver(source, load.requests, s.arrival, limit, stop);
   MetricsPoller poller(options_.target, driver.origin());
   const std::vector<StreamedCompletion> completions = driver.run(progress);
@@ -161,11 +333,11 @@ void warn_of_failures(const LoadResult& result, std::vector<std::string>& warnin
   }
 }
 
-void warn_of_lateness(const LoadSettings& s, int max_in_flight, const LoadResult& result,
+void warn_of_lateness(const options::LoadSettings& s, int max_in_flight, const LoadResult& result,
                       std::vector<std::string>& warnings) {
   std::vector<double> late;
   for (const formats::RequestResult& r : result.requests) late.push_back(r.sent_s - r.intended_s);
-  if (s.arrival == Arrival::closed || late.empty()) return;
+  if (s.arrival == options::Arrival::closed || late.empty()) return;
   const double p99 = formats::percentile_of(late, 99), worst = *std::max_element(late.begin(), late.end());
   if (p99 < kLateSend) return;
   const std::string times = "99 % of the requests were sent within " + number(p99 * 1e3) +

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <utility>
 
-#include "core/base/elapsed.h"
 #include "core/base/text.h"
+#include "core/base/units.h"
 
 namespace mw::serve {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/serve/scheduling/cost_model_executor.h"
+#include "core/serve/scheduling/executor.h"
 
 namespace mw::serve {
 namespace {
@@ -19,7 +19,7 @@ double squared(double x) {
 }
 
 // Squared distance of two steps in work, in the scales above.
-double work_distance(const StepWork& a, const StepWork& b) {
+double work_distance(const formats::ServingStepWork& a, const formats::ServingStepWork& b) {
   constexpr double kNegligible = 1e4;                                                  // floats
   if ((a.tokens > a.requests) != (b.tokens > b.requests)) return 2 * kReach * kReach;  // only one has prompt chunks
   return squared(std::log(a.tokens / b.tokens) / kTokensScale) +
@@ -30,8 +30,9 @@ double work_distance(const StepWork& a, const StepWork& b) {
 
 }  // namespace
 
-ReplayStepModel::ReplayStepModel(MeasuredStepModel model, std::vector<TimedStep> own) : model_(std::move(model)) {
-  for (const TimedStep& s : own) {
+ReplayStepModel::ReplayStepModel(MeasuredStepModel model, std::vector<formats::TimedStep> own)
+    : model_(std::move(model)) {
+  for (const formats::TimedStep& s : own) {
     if (const double modelled = model_.seconds(s.work); modelled > 0)
       corrections_.push_back({s.work, s.progress, s.seconds / modelled, s.count});
     output_tokens_ += s.count * s.work.sampled;
@@ -43,12 +44,13 @@ ReplayStepModel::ReplayStepModel(MeasuredStepModel model, std::vector<TimedStep>
   unknown_progress_ = static_cast<size_t>(timed - corrections_.begin());
 }
 
-ReplayStepModel ReplayStepModel::fit_load(std::vector<TimedStep> own, std::span<const TimedStep> others) {
+ReplayStepModel ReplayStepModel::fit_load(std::vector<formats::TimedStep> own,
+                                          std::span<const formats::TimedStep> others) {
   MeasuredStepModel model = MeasuredStepModel::fit_load(own, others);
   return {std::move(model), std::move(own)};
 }
 
-double ReplayStepModel::seconds(const StepWork& work, double progress) const {
+double ReplayStepModel::seconds(const formats::ServingStepWork& work, double progress) const {
   constexpr double kModelWeight = 0.01;  // of the uncorrected model, in steps
   double weights = kModelWeight, ratios = kModelWeight;
   const auto add = [&](const Correction& p, double progress_distance) {
@@ -74,7 +76,7 @@ void ReplayExecutor::use(ReplayStepModel steps, const Load& load) {
 }
 
 StepResult ReplayExecutor::run(const Step& step, const Scheduler&) {
-  const StepWork work = step_work(step, config_);
+  const formats::ServingStepWork work = step_work(step, config_);
   const double all = steps_.output_tokens(), now = generated_ + work.sampled / 2;
   generated_ += work.sampled;
   return {steps_.seconds(work, all > 0 ? std::clamp(now / all, 0.0, 1.0) : 0), zero_tokens(step)};

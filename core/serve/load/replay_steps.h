@@ -14,16 +14,16 @@ class ReplayStepModel {
  public:
   // Corrects `model` by the ratio of measured to modelled time of the load's own steps, weighted by their similarity.
   // Far from all of them, or without any, the model holds. Steps of unknown progress count everywhere.
-  ReplayStepModel(MeasuredStepModel model, std::vector<TimedStep> own);
+  ReplayStepModel(MeasuredStepModel model, std::vector<formats::TimedStep> own);
   // The same with MeasuredStepModel::fit_load(own, others).
-  static ReplayStepModel fit_load(std::vector<TimedStep> own, std::span<const TimedStep> others);
+  static ReplayStepModel fit_load(std::vector<formats::TimedStep> own, std::span<const formats::TimedStep> others);
 
-  double seconds(const StepWork& work, double progress) const;
+  double seconds(const formats::ServingStepWork& work, double progress) const;
   double output_tokens() const { return output_tokens_; }  // of the load
 
  private:
   struct Correction {
-    StepWork work;
+    formats::ServingStepWork work;
     double progress, ratio, count;  // ratio: measured over modelled seconds
   };
   MeasuredStepModel model_;

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
-#include <utility>
 
 #include "core/base/error.h"
 
@@ -86,7 +85,7 @@ ScheduledRequest ServerSimulation::take() {
     ranked_.pop();
   RequestResult& r = keep(sent).result;
   r.sent_s = sent.sent_s;
-  r.intended_s = options_.arrival == Arrival::closed ? sent.sent_s : sent.at_s;
+  r.intended_s = options_.arrival == options::Arrival::closed ? sent.sent_s : sent.at_s;
   r.prompt_tokens = sent.prompt_len;
   ScheduledRequest request{.id = id_of(sent.position),
                            .prompt_len = sent.prompt_len,
@@ -123,7 +122,7 @@ bool ServerSimulation::is_known_later(const SentRequest& a, const SentRequest& b
   return std::tuple(known_s(a), a.position) > std::tuple(known_s(b), b.position);
 }
 
-// The order of SchedulingPolicy::priority, of requests of equal priority.
+// The order of options::SchedulingPolicy::priority, of requests of equal priority.
 bool ServerSimulation::ranks_after(const SentRequest& a, const SentRequest& b) const {
   return std::tuple(a.sent_s, known_s(a), a.position) > std::tuple(b.sent_s, known_s(b), b.position);
 }
@@ -132,7 +131,7 @@ bool ServerSimulation::ranks_after(const SentRequest& a, const SentRequest& b) c
 void ServerSimulation::admit_due() {
   const double known_until = busy_ && server_.host.scheduling == plan::Scheduling::ahead ? step_began_ : now_;
   for (; !unknown_.empty() && known_s(unknown_.top()) <= known_until; unknown_.pop()) {
-    if (server_.settings.policy == SchedulingPolicy::priority)
+    if (server_.settings.policy == options::SchedulingPolicy::priority)
       ranked_.push(unknown_.top());
     else
       known_.push_back(unknown_.top());

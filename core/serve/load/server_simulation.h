@@ -37,7 +37,7 @@ class ServerSimulation : public OutsideQueue {
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   struct Options {
-    Arrival arrival = Arrival::poisson;
+    options::Arrival arrival = options::Arrival::poisson;
     std::int64_t first_id = 0;                                // of the requests of this server
     std::function<TimedRequest(const SentRequest&)> restore;  // the request as it was sent
     LoadStatistics* statistics = nullptr;
@@ -115,7 +115,7 @@ class ServerSimulation : public OutsideQueue {
   using Later = std::function<bool(const SentRequest&, const SentRequest&)>;
   using SentQueue = std::priority_queue<SentRequest, std::deque<SentRequest>, Later>;
   SentQueue unknown_{[this](const SentRequest& a, const SentRequest& b) { return is_known_later(a, b); }};
-  // Those that the scheduler can take: in order, or under SchedulingPolicy::priority by rank.
+  // Those that the scheduler can take: in order, or under options::SchedulingPolicy::priority by rank.
   std::deque<SentRequest> known_;
   SentQueue ranked_{[this](const SentRequest& a, const SentRequest& b) { return ranks_after(a, b); }};
   std::vector<RequestId> ended_;

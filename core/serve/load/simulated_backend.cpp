@@ -6,15 +6,68 @@
 #include <functional>
 #include <optional>
 #include <utility>
-#include <vector>
 
-#include "core/plan/request/server_scheduling.h"
+#include "core/plan/request/stack_profiles.h"
 #include "core/serve/load/load_statistics.h"
 #include "core/serve/load/server_simulation.h"
-#include "core/serve/scheduling/cost_model_executor.h"
+#include "core/serve/scheduling/executor.h"
 #include "core/serve/scheduling/load_timeline.h"
 
 namespace mw::serve {
+namespace {
+
+// The defaults of SGLang's Model Gateway: --cache-threshold, --balance-abs-threshold, --balance-rel-threshold.
+constexpr double kLeastMatch = 0.3;  // share of the prompt
+constexpr int kUnevenBy = 64;        // requests
+constexpr double kUnevenTimes = 1.5;
+
+bool is_uneven(const std::vector<int>& in_flight) {
+  const auto [least, most] = std::minmax_element(in_flight.begin(), in_flight.end());
+  return *most - *least > kUnevenBy && *most > kUnevenTimes * *least;
+}
+
+}  // namespace
+
+Router::Router(const Replicas& replicas)
+    : routing_(replicas.routing), count_(static_cast<size_t>(replicas.count)), last_(count_ - 1) {}
+
+size_t Router::route(const TimedRequest& request, const std::vector<int>& in_flight) {
+  switch (routing_) {
+    case options::Routing::round_robin:
+      last_ = (last_ + 1) % count_;
+      break;
+    case options::Routing::least_loaded:
+      last_ = least_loaded(in_flight, nullptr);
+      break;
+    case options::Routing::prefix_aware:
+      last_ = prefix_aware(request, in_flight);
+      break;
+  }
+  return last_;
+}
+
+void Router::begin_load() {
+  last_ = count_ - 1;
+}
+
+size_t Router::least_loaded(const std::vector<int>& in_flight, const std::vector<bool>* allowed) {
+  size_t best = count_;
+  for (size_t i = 1; i <= count_; ++i) {
+    const size_t at = (last_ + i) % count_;
+    if (allowed && !(*allowed)[at]) continue;
+    if (best == count_ || in_flight[at] < in_flight[best]) best = at;
+  }
+  return best;
+}
+
+size_t Router::prefix_aware(const TimedRequest& request, const std::vector<int>& in_flight) {
+  if (request.shared < kLeastMatch * request.prompt_len) return least_loaded(in_flight, nullptr);
+  const auto [known, is_new] = holders_.try_emplace(request.shared_seed, count_, false);
+  const size_t at = least_loaded(in_flight, is_new || is_uneven(in_flight) ? nullptr : &known->second);
+  known->second[at] = true;
+  return at;
+}
+
 namespace {
 
 using formats::RequestResult;
@@ -30,7 +83,7 @@ struct RequestFeed {
 class LoadSimulation {
  public:
   // `servers` have ids from first_id on, a range of feed.size each.
-  LoadSimulation(const std::vector<SimulatedServer>& servers, Router& router, const LoadSettings& load,
+  LoadSimulation(const std::vector<SimulatedServer>& servers, Router& router, const options::LoadSettings& load,
                  RequestFeed feed, std::int64_t first_id, LoadStatistics* statistics)
       : feed_(std::move(feed)),
         router_(router),
@@ -160,7 +213,7 @@ RequestFeed feed_of(const std::vector<TimedRequest>& requests) {
   return {[at = requests.begin()]() mutable { return *at++; },
           [&requests](const SentRequest& sent) { return requests[sent.index]; }, requests.size()};
 }
-RequestFeed feed_of(const LoadSettings& load, LoadStream::Part part) {
+RequestFeed feed_of(const options::LoadSettings& load, LoadStream::Part part) {
   const auto stream = std::make_shared<LoadStream>(load, part);
   return {[stream] { return stream->next(); },
           [stream](const SentRequest& sent) {
@@ -203,11 +256,11 @@ class SimulatedBackend : public LoadBackend {
     return result;
   }
 
-  std::optional<formats::BenchPoint> measure(const LoadSettings& settings, const Slo& slo, const OnProgress& progress,
-                                             std::stop_token stop) override {
+  std::optional<formats::BenchPoint> measure(const options::LoadSettings& settings, const options::Slo& slo,
+                                             const OnProgress& progress, std::stop_token stop) override {
     std::optional<LoadStatistics> statistics;
     std::optional<formats::BenchPoint> point;
-    const LoadSettings load = LoadStream(settings, LoadStream::Part::requests).settings();
+    const options::LoadSettings load = LoadStream(settings, LoadStream::Part::requests).settings();
     play({.settings = load,
           .feeds =
               [&] {
@@ -221,7 +274,7 @@ class SimulatedBackend : public LoadBackend {
 
  private:
   struct Play {
-    LoadSettings settings;
+    options::LoadSettings settings;
     std::function<std::pair<RequestFeed, RequestFeed>()> feeds;  // warm-ups and requests, from their start
     std::function<LoadStatistics*()> statistics;
     std::function<void(LoadSimulation&)> done;
@@ -229,14 +282,14 @@ class SimulatedBackend : public LoadBackend {
 
   // Prompts that share no block find something in the cache only after a preemption. Until one happens, counting blocks
   // gives the same steps.
-  bool can_count(const LoadSettings& load) const {
+  bool can_count(const options::LoadSettings& load) const {
     if (identity_ == BlockIdentity::matters) return false;
     return settings_.prefix_cache == PrefixCache::off ||
-           (load.prompts == PromptMode::salted && load.shared_prefix < settings_.kv.block_size);
+           (load.prompts == options::PromptMode::salted && load.shared_prefix < settings_.kv.block_size);
   }
 
   void play(const Play& load, const OnProgress& progress, const std::stop_token& stop) {
-    if (load.settings.prompts == PromptMode::salted) restart();
+    if (load.settings.prompts == options::PromptMode::salted) restart();
     if (can_count(load.settings)) {
       SchedulerSettings counting = settings_;
       counting.kv_tracking = KvTracking::counts;

@@ -5,10 +5,10 @@
 #include <chrono>
 #include <cmath>
 
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/event.h"
 #include "core/base/rng.h"
+#include "core/base/units.h"
 #include "core/engine/generate/sampler.h"
 #include "core/engine/generate/scorer.h"
 
@@ -30,12 +30,12 @@ std::vector<int> random_ids(std::uint64_t seed, std::uint64_t row, int count, in
 }
 
 // Relative cost of a point, for progress reports: operations, and the weights that every decode step reads.
-double expected_work(const SizingRequest& r, Workload workload, int batch) {
+double expected_work(const SizingRequest& r, options::Workload workload, int batch) {
   constexpr double kReadCost = 20;  // operations in the time of reading one weight
   const SizingSettings& s = r.settings;
   const double weights = static_cast<double>(model::TensorInventory(r.config).parameters());
   const double operations = 2 * weights, rows = batch;
-  if (workload == Workload::rollout)
+  if (workload == options::Workload::rollout)
     return s.new_tokens * (kReadCost * weights + rows * operations) + rows * s.prompt_len * operations;
   return rows * (s.prompt_len + s.new_tokens) * operations;
 }
@@ -44,26 +44,26 @@ class SizingRunner {
  public:
   SizingRunner(const SizingRequest& request, const SizingCallbacks& callbacks, std::stop_token stop)
       : request_(request), settings_(request.settings), callbacks_(callbacks), stop_(std::move(stop)) {
-    for (const Workload workload : settings_.workloads)
+    for (const options::Workload workload : settings_.workloads)
       for (const int batch : settings_.batches)
         if (predicted(workload, batch).total() <= request_.capacity)
           total_work_ += expected_work(request_, workload, batch);
   }
 
   bool run() {
-    for (const Workload workload : settings_.workloads)
+    for (const options::Workload workload : settings_.workloads)
       for (const int batch : settings_.batches) {
         if (callbacks_.before_point) callbacks_.before_point();
         if (stop_.stop_requested()) return false;
-        SizePoint point{.workload = workload,
-                        .batch = batch,
-                        .adapters = !request_.model.lora.empty(),
-                        .predicted = predicted(workload, batch),
-                        .capacity = request_.capacity,
-                        .largest_batch = 0,
-                        .measured = std::nullopt,
-                        .predicted_time = std::nullopt,
-                        .error = {}};
+        MeasuredSize point{.workload = workload,
+                           .batch = batch,
+                           .adapters = !request_.model.lora.empty(),
+                           .predicted = predicted(workload, batch),
+                           .capacity = request_.capacity,
+                           .largest_batch = 0,
+                           .measured = std::nullopt,
+                           .predicted_time = std::nullopt,
+                           .error = {}};
         if (!point.fits())
           point.largest_batch = largest_fitting(workload, batch);
         else if (!measure(point))
@@ -74,20 +74,20 @@ class SizingRunner {
   }
 
  private:
-  Ledger predicted(Workload workload, int batch) const {
-    if (workload == Workload::rollout)
+  Ledger predicted(options::Workload workload, int batch) const {
+    if (workload == options::Workload::rollout)
       return plan::predict_memory(request_.config, request_.model,
-                                  plan::Generation{batch, settings_.prompt_len, settings_.new_tokens})
+                                  engine::GenerationWork{batch, settings_.prompt_len, settings_.new_tokens})
           .at_peak;
-    const bool chunked = workload == Workload::chunked_forward;
+    const bool chunked = workload == options::Workload::chunked_forward;
     return plan::predict_memory(request_.config, request_.model,
-                                plan::Scoring{batch, settings_.prompt_len + settings_.new_tokens,
-                                              chunked ? settings_.chunk : 0, chunked ? settings_.top_k : 0})
+                                engine::ScoringWork{batch, settings_.prompt_len + settings_.new_tokens,
+                                                    chunked ? settings_.chunk : 0, chunked ? settings_.top_k : 0})
         .at_peak;
   }
 
   // The largest batch that fits, below one that does not; 0: none.
-  int largest_fitting(Workload workload, int too_large) const {
+  int largest_fitting(options::Workload workload, int too_large) const {
     int fits = 0;
     while (too_large - fits > 1) {
       const int middle = fits + (too_large - fits) / 2;
@@ -97,16 +97,16 @@ class SizingRunner {
   }
 
   // Returns false if it was stopped.
-  bool measure(SizePoint& point) {
+  bool measure(MeasuredSize& point) {
     phase_ = std::string(to_string(point.workload)) + ", batch " + std::to_string(point.batch);
     progress(0);
     if (!network_) network_ = &request_.network();
-    std::vector<SizePoint::Measured> times;
+    std::vector<MeasuredSize::Measured> times;
     try {
       network_->release_step_memory();
       network_->device().arena.reset_peak();
       for (double spent = 0; times.empty() || (spent < kRepeatUntil && times.size() < kMaxRepeats);) {
-        const auto once = point.workload == Workload::rollout ? rollout(point.batch) : forward(point);
+        const auto once = point.workload == options::Workload::rollout ? rollout(point.batch) : forward(point);
         if (!once) return false;
         times.push_back(*once);
         spent += once->seconds;
@@ -126,14 +126,14 @@ class SizingRunner {
     return true;
   }
 
-  std::optional<SizePoint::Measured> rollout(int batch) {
+  std::optional<MeasuredSize::Measured> rollout(int batch) {
     std::vector<std::vector<int>> prompts;
     for (int row = 0; row < batch; ++row)
       prompts.push_back(
           random_ids(settings_.seed, static_cast<std::uint64_t>(row), settings_.prompt_len, request_.config.vocab));
-    SizePoint::Measured m;
+    MeasuredSize::Measured m;
     const auto start_time = Clock::now();
-    const double work = expected_work(request_, Workload::rollout, batch);
+    const double work = expected_work(request_, options::Workload::rollout, batch);
     engine::Sampler(*network_).generate_batch(
         prompts, {.max_new_tokens = settings_.new_tokens}, stop_, [&](int row, int) {
           if (++m.tokens == batch) m.prefill_seconds = seconds_since(start_time);
@@ -147,8 +147,8 @@ class SizingRunner {
     return m;
   }
 
-  std::optional<SizePoint::Measured> forward(const SizePoint& point) {
-    const bool chunked = point.workload == Workload::chunked_forward;
+  std::optional<MeasuredSize::Measured> forward(const MeasuredSize& point) {
+    const bool chunked = point.workload == options::Workload::chunked_forward;
     const int len = settings_.prompt_len + settings_.new_tokens, batch = point.batch;
     std::vector<int> ids, targets, positions, segments(static_cast<size_t>(batch) * static_cast<size_t>(len), 0);
     for (int row = 0; row < batch; ++row) {
@@ -158,7 +158,7 @@ class SizingRunner {
       for (int i = 0; i < len; ++i) positions.push_back(i);
     }
     const double work = expected_work(request_, point.workload, batch);
-    SizePoint::Measured m;
+    MeasuredSize::Measured m;
     m.tokens = std::int64_t{batch} * len;
     const auto start_time = Clock::now();
     const auto scores = engine::Scorer(*network_).score(
@@ -187,11 +187,11 @@ class SizingRunner {
 
 }  // namespace
 
-Json to_json(const SizePoint& p) {
+Json to_json(const MeasuredSize& p) {
   Json predicted{{"fits", p.fits()}, {"capacity_bytes", p.capacity.value}, {"memory", to_json(p.predicted)}};
   if (!p.fits()) predicted["largest_batch"] = p.largest_batch;
   if (p.predicted_time) {
-    const SizePoint::PredictedTime& t = *p.predicted_time;
+    const MeasuredSize::PredictedTime& t = *p.predicted_time;
     predicted.update({{"seconds", t.seconds},
                       {"seconds_low", t.low},
                       {"seconds_high", t.high},
@@ -202,14 +202,14 @@ Json to_json(const SizePoint& p) {
   }
   Json measured = nullptr;
   if (p.measured) {
-    const SizePoint::Measured& m = *p.measured;
+    const MeasuredSize::Measured& m = *p.measured;
     measured = {{"seconds", m.seconds},
                 {"tokens", m.tokens},
                 {"seconds_per_token", m.seconds_per_token()},
                 {"tokens_per_second", m.tokens_per_second()},
                 {"repeats", m.repeats},
                 {"memory", to_json(m.memory)}};
-    if (p.workload == Workload::rollout)
+    if (p.workload == options::Workload::rollout)
       measured.update({{"prefill_seconds", m.prefill_seconds}, {"step_seconds", m.step_seconds}});
   }
   Json out{{"mode", to_string(p.workload)},

@@ -6,7 +6,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/base/json.h"
@@ -23,17 +22,16 @@ namespace mw::serve {
 
 using mw::to_string;
 
-using options::Workload;
-
 struct SizingSettings {
-  std::vector<Workload> workloads{Workload::rollout, Workload::forward, Workload::chunked_forward};
+  std::vector<options::Workload> workloads{options::Workload::rollout, options::Workload::forward,
+                                           options::Workload::chunked_forward};
   std::vector<int> batches{1, 2, 4, 8, 16};
   int prompt_len = 256, new_tokens = 64;  // the forward workloads have rows of prompt_len + new_tokens
   int top_k = 128, chunk = 64;            // chunked_forward
   std::uint64_t seed = 1;
 };
 
-struct SizePoint {
+struct MeasuredSize {
   struct Measured {
     double seconds = 0;                            // of the whole batch, median of `repeats`
     double prefill_seconds = 0, step_seconds = 0;  // rollout: until all first tokens, and of one later step
@@ -50,7 +48,7 @@ struct SizePoint {
     double seconds_per_token() const { return seconds / static_cast<double>(tokens); }
     double tokens_per_second() const { return static_cast<double>(tokens) / seconds; }
   };
-  Workload workload{};
+  options::Workload workload{};
   int batch = 0;
   bool adapters = false;  // with LoRA adapters
   Ledger predicted;
@@ -63,7 +61,7 @@ struct SizePoint {
 };
 // {mode, batch, adapters, predicted: {fits, capacity_bytes, memory, largest_batch?, seconds?, seconds_low?,
 // seconds_high?, origin?, tokens?, seconds_per_token?, tokens_per_second?}, measured: {...} or null}
-Json to_json(const SizePoint& point);
+Json to_json(const MeasuredSize& point);
 
 struct SizingRequest {
   model::Config config;
@@ -74,7 +72,7 @@ struct SizingRequest {
 };
 
 struct SizingCallbacks {
-  std::function<void(const SizePoint&)> point;
+  std::function<void(const MeasuredSize&)> point;
   std::function<void(const std::string& phase, long done, long total)> progress = {};  // of the expected work
   std::function<void()> before_point = {};                                             // may block, e.g. to pause
 };

@@ -9,12 +9,104 @@
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/base/units.h"
+#include "core/serve/load/saturation.h"
 
 namespace mw::serve {
 namespace {
 
+using formats::BenchPoint;
+using formats::LatencyStats;
+
+// The value that an SLO limits: the 99th percentile if the source has it, otherwise the median.
+double slo_value(const LatencyStats& intended, const LatencyStats& sent) {
+  const LatencyStats& stats = intended.known() ? intended : sent;
+  const double p99 = stats.percentile(99);
+  return std::isnan(p99) ? stats.median : p99;
+}
+
+struct RatePoint {  // means over the repeats of one request rate
+  double rate = 0;
+  double ttft = 0, tpot = 0, e2e = 0;  // ms; NaN: unknown
+  double latency = 0;                  // median of the whole request, ms
+  int repeats = 0, overloaded = 0;
+  bool is_overloaded() const { return 2 * overloaded > repeats; }
+};
+
+std::vector<RatePoint> rates_of(const std::vector<BenchPoint>& points) {
+  std::vector<RatePoint> all;
+  for (const BenchPoint& p : points) {
+    if (!std::isfinite(p.request_rate) || p.completed == 0) continue;
+    auto at = std::find_if(all.begin(), all.end(), [&](const RatePoint& r) { return r.rate == p.request_rate; });
+    if (at == all.end()) at = all.insert(at, RatePoint{.rate = p.request_rate});
+    at->ttft += slo_value(p.intended_ttft, p.ttft);
+    at->tpot += slo_value(p.tpot, p.tpot);
+    at->e2e += slo_value(p.intended_e2el, p.e2el);
+    at->latency += p.intended_e2el.known() ? p.intended_e2el.median : p.e2el.median;
+    at->overloaded += p.verdict == to_string(Saturation::overloaded) ? 1 : 0;
+    ++at->repeats;
+  }
+  for (RatePoint& r : all)
+    for (double* sum : {&r.ttft, &r.tpot, &r.e2e, &r.latency}) *sum /= r.repeats;
+  std::sort(all.begin(), all.end(), [](const RatePoint& a, const RatePoint& b) { return a.rate < b.rate; });
+  return all;
+}
+
+bool all_meet(const RatePoint& r, const options::Slo& slo) {
+  const auto within = [](double value, double limit) { return limit <= 0 || value <= limit; };
+  return !r.is_overloaded() && within(r.ttft, slo.ttft_ms) && within(r.tpot, slo.tpot_ms) && within(r.e2e, slo.e2e_ms);
+}
+
+// The rate at which the first limit is reached between `good`, which meets all, and `bad`, which does not.
+double interpolate_slo(const RatePoint& good, const RatePoint& bad, const options::Slo& slo) {
+  double share = 1;
+  bool crossed = false;
+  const auto cross = [&](double below, double above, double limit) {
+    if (limit <= 0 || !(above > limit)) return;
+    crossed = true;
+    share = std::min(share, (limit - below) / (above - below));
+  };
+  cross(good.ttft, bad.ttft, slo.ttft_ms);
+  cross(good.tpot, bad.tpot, slo.tpot_ms);
+  cross(good.e2e, bad.e2e, slo.e2e_ms);
+  return crossed ? good.rate + share * (bad.rate - good.rate) : good.rate;
+}
+
+// Kneedle (Satopaa et al., 2011) without smoothing: with both axes scaled to 0..1, the point farthest below the chord.
+double find_knee(const std::vector<RatePoint>& rates) {
+  if (rates.size() < 3) return formats::kUnknown;
+  const RatePoint &first = rates.front(), &last = rates.back();
+  if (!(last.latency > first.latency)) return formats::kUnknown;
+  double farthest = 0.05, knee = formats::kUnknown;  // a nearly straight curve has no knee
+  for (const RatePoint& r : rates) {
+    const double distance =
+        (r.rate - first.rate) / (last.rate - first.rate) - (r.latency - first.latency) / (last.latency - first.latency);
+    if (distance > farthest) farthest = distance, knee = r.rate;
+  }
+  return knee;
+}
+
+}  // namespace
+
+Capacity find_capacity(const std::vector<BenchPoint>& same_length, const options::Slo& slo) {
+  const std::vector<RatePoint> rates = rates_of(same_length);
+  Capacity capacity;
+  capacity.knee = find_knee(rates);
+  // Searches from above, because at low rates a cold cache or too few requests can miss an SLO that higher rates meet.
+  const auto above =
+      std::find_if(rates.rbegin(), rates.rend(), [&](const RatePoint& r) { return all_meet(r, slo); }).base();
+  if (above == rates.begin()) return capacity;
+  const RatePoint& best = *(above - 1);
+  capacity.beyond_last = above == rates.end();
+  capacity.at_slo = capacity.beyond_last ? best.rate : interpolate_slo(best, *above, slo);
+  for (auto r = rates.begin(); r != above; ++r)
+    if (!all_meet(*r, slo)) capacity.failing_below.push_back(r->rate);
+  return capacity;
+}
+
+namespace {
+
 struct SweepPoint {
-  LoadSettings load;
+  options::LoadSettings load;
   int repeat = 0;
   bool is_cold = false;
 };
@@ -50,7 +142,7 @@ bool is_same_rate(double rate, double other) {
 
 // Points in `done` are the first repeats of their rate and length.
 bool is_done(const SweepPoint& p, const std::vector<formats::BenchPoint>& done) {
-  const double rate = p.load.arrival == Arrival::closed ? formats::kUnknown : p.load.request_rate;
+  const double rate = p.load.arrival == options::Arrival::closed ? formats::kUnknown : p.load.request_rate;
   return p.repeat < std::count_if(
                         done.begin(), done.end(),
                         [&](const formats::BenchPoint& d) {
@@ -73,14 +165,14 @@ bool fills_cache(const SweepSettings& s, const std::vector<SweepPoint>& points, 
 }
 
 std::string point_name(const SweepPoint& p) {
-  const LoadSettings& s = p.load;
-  const std::string load = s.arrival == Arrival::closed ? std::to_string(s.concurrency) + " users"
-                           : std::isinf(s.request_rate) ? "all at once"
-                                                        : number_text(s.request_rate) + " requests/s";
+  const options::LoadSettings& s = p.load;
+  const std::string load = s.arrival == options::Arrival::closed ? std::to_string(s.concurrency) + " users"
+                           : std::isinf(s.request_rate)          ? "all at once"
+                                                                 : number_text(s.request_rate) + " requests/s";
   return load + ", " + std::to_string(s.input_len) + " tokens";
 }
 
-formats::BenchPoint point_of(const LoadSettings& settings, const Slo& slo, LoadBackend& backend,
+formats::BenchPoint point_of(const options::LoadSettings& settings, const options::Slo& slo, LoadBackend& backend,
                              const LoadBackend::OnProgress& progress, const std::stop_token& stop) {
   if (settings.num_prompts > kMostKeptRequests)
     if (auto point = backend.measure(settings, slo, progress, stop); point || stop.stop_requested())
@@ -98,8 +190,8 @@ int SweepSettings::num_prompts(int input_len) const {
 }
 
 std::vector<double> SweepSettings::rates() const {
-  if (load.arrival == Arrival::closed) return {formats::kUnknown};
-  if (load.arrival == Arrival::burst) return {std::numeric_limits<double>::infinity()};
+  if (load.arrival == options::Arrival::closed) return {formats::kUnknown};
+  if (load.arrival == options::Arrival::burst) return {std::numeric_limits<double>::infinity()};
   return request_rates;
 }
 
@@ -125,7 +217,7 @@ bool run_sweep(const SweepSettings& settings, LoadBackend& backend, const std::v
                  .found = "no rate, no length or no repeat",
                  .expected = "at least one rate, length and repeat"});
   for (const SweepPoint& p : points) {  // reports an invalid point before the first one runs
-    LoadSettings small = p.load;
+    options::LoadSettings small = p.load;
     small.num_prompts = 1, small.warmups = 0;
     make_load(small);
   }

@@ -9,10 +9,22 @@
 #include <utility>
 #include <vector>
 
-#include "core/serve/load/load_backend.h"
-#include "core/serve/load/load_summary.h"
+#include "core/formats/results/bench_result.h"
+#include "core/serve/load/load.h"
+#include "core/serve/load/load_statistics.h"
 
 namespace mw::serve {
+
+// The request rate that a server can sustain within an SLO. Pure functions; any thread.
+
+struct Capacity {                          // requests/s; kUnknown: none
+  double at_slo = formats::kUnknown;       // highest rate that meets the SLO, interpolated to the next measured rate
+  double knee = formats::kUnknown;         // of the latency curve: farthest below its chord
+  bool beyond_last = false;                // the highest measured rate meets the SLO: at_slo is a lower bound
+  std::vector<double> failing_below = {};  // measured rates below at_slo that miss the SLO, ascending
+};
+// `same_length`: points of one input length in any order. An overloaded point never meets the SLO.
+Capacity find_capacity(const std::vector<formats::BenchPoint>& same_length, const options::Slo& slo);
 
 // A point with more requests has no results of single requests where the backend can measure without keeping them.
 inline constexpr int kMostKeptRequests = 100'000;
@@ -20,13 +32,13 @@ inline constexpr int kMostKeptRequests = 100'000;
 struct SweepSettings {
   std::vector<double> request_rates{1, 2, 4, 8};  // requests/s; infinity: a burst
   std::vector<int> input_lens{512};
-  LoadSettings load;                                  // of every point, except rate, input length, seed and salt
+  options::LoadSettings load;                         // of every point, except rate, input length, seed and salt
   std::vector<std::pair<int, int>> num_prompts_at{};  // input length, requests: instead of load.num_prompts
   int repeats = 1;                                    // of every point, with different seeds
-  Slo slo;
-  int num_prompts(int input_len) const;                                      // of each point of this length
-  int fewest_prompts() const;                                                // of any point
-  bool keeps_cache() const { return load.prompts == PromptMode::replayed; }  // between the rates
+  options::Slo slo;
+  int num_prompts(int input_len) const;                                               // of each point of this length
+  int fewest_prompts() const;                                                         // of any point
+  bool keeps_cache() const { return load.prompts == options::PromptMode::replayed; }  // between the rates
   std::vector<double> rates() const;  // as points have them: kUnknown in a closed loop, infinity for a burst
   long points() const { return static_cast<long>(rates().size() * input_lens.size()) * repeats; }
   long requests() const;  // of all points

@@ -2,10 +2,10 @@
 #include "core/serve/load/sweep_settings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
+#include "core/base/text.h"
 #include "core/base/url_secrets.h"
 
 namespace mw::serve {
@@ -21,11 +21,9 @@ constexpr int kMostTokens = 1 << 20;
 
 template <class T>
 T parsed_number(const char* key, const std::string& text, T least, T most, const char* expected) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= least) || !(value <= most))
-    refuse(key, text, expected);
-  return value;
+  const auto value = parse_number<T>(text);
+  if (!value || !(*value >= least) || !(*value <= most)) refuse(key, text, expected);
+  return *value;
 }
 
 // Returns the values in their order, without those that an earlier one equals.
@@ -58,14 +56,12 @@ std::string on_off(bool on) {
 }
 
 std::string mesh_text(const mesh::Mesh& mesh) {
-  std::string text;
-  for (const mesh::MeshAxis& axis : mesh.axes)
-    text += (text.empty() ? "" : ", ") + axis.name + " " + std::to_string(axis.size);
-  return text;
+  return joined(mesh.axes, ", ",
+                [](const mesh::MeshAxis& axis) { return axis.name + " " + std::to_string(axis.size); });
 }
 
 // Records the configuration of the server. Not called for an HTTP server, whose configuration is unknown.
-void add_server(const experiment::ExperimentConfig& config, formats::BenchSet& set) {
+void add_server(const experiment::BoundExperiment& config, formats::BenchSet& set) {
   auto& c = set.conditions;
   const options::Serving& serve = config.serve;
   c["kv_dtype"] = to_string(serve.kv_dtype);
@@ -101,12 +97,12 @@ void add_load(const options::Sweep& sweep, formats::BenchSet& set) {
 
 }  // namespace
 
-options::SweepBackend sweep_backend(const experiment::ExperimentConfig& config) {
+options::SweepBackend sweep_backend(const experiment::BoundExperiment& config) {
   return config.sweep.backend.value_or(config.target.id == "cpu" ? options::SweepBackend::engine
                                                                  : options::SweepBackend::model);
 }
 
-SweepSettings sweep_settings(const experiment::ExperimentConfig& config) {
+SweepSettings sweep_settings(const experiment::BoundExperiment& config) {
   SweepSettings s;
   s.request_rates = numbers<double>(config.sweep.request_rates, "sweep.request_rates", rate_of);
   s.input_lens = numbers<int>(config.sweep.input_lens, "sweep.input_lens", [](const std::string& text) {
@@ -149,12 +145,12 @@ SchedulerSettings scheduler_settings(const options::Serving& serve) {
           .kv = {.block_size = serve.block_size, .groups = {}, .capacity = {}}};
 }
 
-formats::BenchSet sweep_facts(const experiment::ExperimentConfig& config, const hardware::Catalogue& catalogue) {
+formats::BenchSet sweep_facts(const experiment::BoundExperiment& config, const hardware::Catalogue& catalogue) {
   const options::SweepBackend backend = sweep_backend(config);
   formats::BenchSet set;
   set.name = config.name;
-  set.provenance =
-      backend == options::SweepBackend::model ? formats::Provenance::predicted : formats::Provenance::measured;
+  set.provenance = backend == options::SweepBackend::model ? formats::ResultProvenance::predicted
+                                                           : formats::ResultProvenance::measured;
   set.tool = std::string("meshwright ") + MW_VERSION + ", " + std::string(to_string(backend));
   set.model = config.model.id.empty() ? config.model.path.filename().string() : config.model.id;
   if (backend == options::SweepBackend::http) {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "core/base/error.h"
-#include "core/serve/scheduling/cost_model_executor.h"
+#include "core/serve/scheduling/executor.h"
 
 namespace mw::serve {
 namespace {
@@ -28,8 +28,8 @@ int size_class(double n) {
 
 }  // namespace
 
-StepWork step_work(const Step& step, const model::Config& config) {
-  StepWork work;
+formats::ServingStepWork step_work(const Step& step, const model::Config& config) {
+  formats::ServingStepWork work;
   work.requests = static_cast<double>(step.items.size());
   for (const StepItem& item : step.items) {
     work.tokens += item.count;
@@ -46,40 +46,34 @@ StepWork step_work(const Step& step, const model::Config& config) {
   return work;
 }
 
-std::vector<formats::StepTime> merge_similar_steps(std::span<const TimedStep> steps) {
+std::vector<formats::TimedStep> merge_similar_steps(std::span<const formats::TimedStep> steps) {
   constexpr double kFloats = 4096;  // unit of `read` and `pairs`
   constexpr double kProgressClasses = 64;
-  std::map<std::array<int, 6>, formats::StepTime> classes;
-  for (const TimedStep& s : steps) {
-    const StepWork& w = s.work;
+  std::map<std::array<int, 6>, formats::TimedStep> classes;
+  for (const formats::TimedStep& s : steps) {
+    const formats::ServingStepWork& w = s.work;
     const std::array key{
         size_class(w.requests),        size_class(w.tokens - w.requests),
         size_class(w.sampled),         size_class(w.read / kFloats),
         size_class(w.pairs / kFloats), std::isnan(s.progress) ? -1 : static_cast<int>(kProgressClasses * s.progress)};
-    formats::StepTime& sum = classes.try_emplace(key, formats::StepTime{.count = 0, .progress = 0}).first->second;
-    sum.tokens += s.count * w.tokens, sum.requests += s.count * w.requests, sum.sampled += s.count * w.sampled;
-    sum.read += s.count * w.read, sum.pairs += s.count * w.pairs, sum.seconds += s.count * s.seconds;
-    sum.progress += s.count * s.progress, sum.count += std::lround(s.count);
+    formats::TimedStep& sum = classes.try_emplace(key, formats::TimedStep{.count = 0, .progress = 0}).first->second;
+    sum.work.tokens += s.count * w.tokens, sum.work.requests += s.count * w.requests;
+    sum.work.sampled += s.count * w.sampled, sum.work.read += s.count * w.read, sum.work.pairs += s.count * w.pairs;
+    sum.seconds += s.count * s.seconds, sum.progress += s.count * s.progress;
+    sum.count += std::round(s.count);
   }
-  std::vector<formats::StepTime> all;
+  std::vector<formats::TimedStep> all;
   for (auto& [key, s] : classes) {
-    for (double* value : {&s.tokens, &s.requests, &s.sampled, &s.read, &s.pairs, &s.seconds, &s.progress})
-      *value /= static_cast<double>(s.count);
+    formats::ServingStepWork& w = s.work;
+    for (double* value : {&w.tokens, &w.requests, &w.sampled, &w.read, &w.pairs, &s.seconds, &s.progress})
+      *value /= s.count;
     all.push_back(s);
   }
   return all;
 }
 
-std::vector<TimedStep> timed_steps(std::span<const formats::StepTime> steps) {
-  std::vector<TimedStep> all;
-  for (const formats::StepTime& s : steps)
-    all.push_back(
-        {{s.tokens, s.requests, s.sampled, s.read, s.pairs}, s.seconds, static_cast<double>(s.count), s.progress});
-  return all;
-}
-
 // The engine multiplies up to kDecodeBatch tokens with kernels that read the weights once, more tokens with others.
-MeasuredStepModel::Terms MeasuredStepModel::terms_of(const StepWork& w) {
+MeasuredStepModel::Terms MeasuredStepModel::terms_of(const formats::ServingStepWork& w) {
   return {1,
           std::min(w.tokens, kDecodeBatch),
           w.tokens > kDecodeBatch ? 1.0 : 0.0,
@@ -90,7 +84,7 @@ MeasuredStepModel::Terms MeasuredStepModel::terms_of(const StepWork& w) {
           w.pairs};
 }
 
-MeasuredStepModel::MeasuredStepModel(std::span<const TimedStep> steps) {
+MeasuredStepModel::MeasuredStepModel(std::span<const formats::TimedStep> steps) {
   if (steps.size() < 2 * kTerms)
     throw Error({.id = "CALIBRATION",
                  .message = "too few steps were timed to fit a step model",
@@ -98,7 +92,7 @@ MeasuredStepModel::MeasuredStepModel(std::span<const TimedStep> steps) {
                  .expected = "at least " + std::to_string(2 * kTerms)});
   std::vector<Terms> rows;
   std::vector<double> weights, errors(steps.size());
-  for (const TimedStep& s : steps) {
+  for (const formats::TimedStep& s : steps) {
     rows.push_back(terms_of(s.work));
     weights.push_back(s.count);
   }
@@ -114,8 +108,8 @@ MeasuredStepModel::MeasuredStepModel(std::span<const TimedStep> steps) {
 
 // Weighted non-negative least squares by coordinate descent. Terms are scaled by their largest value, seconds by the
 // measured time of the step.
-MeasuredStepModel::Terms MeasuredStepModel::solve(std::span<const TimedStep> steps, std::span<const Terms> rows,
-                                                  std::span<const double> weights) {
+MeasuredStepModel::Terms MeasuredStepModel::solve(std::span<const formats::TimedStep> steps,
+                                                  std::span<const Terms> rows, std::span<const double> weights) {
   constexpr int kSweeps = 20'000;
   Terms largest{};
   for (const Terms& row : rows)
@@ -142,24 +136,25 @@ MeasuredStepModel::Terms MeasuredStepModel::solve(std::span<const TimedStep> ste
   return fit;
 }
 
-MeasuredStepModel MeasuredStepModel::scaled_to(std::span<const TimedStep> steps) const {
+MeasuredStepModel MeasuredStepModel::scaled_to(std::span<const formats::TimedStep> steps) const {
   double measured = 0, modelled = 0;
-  for (const TimedStep& s : steps) measured += s.count * s.seconds, modelled += s.count * seconds(s.work);
+  for (const formats::TimedStep& s : steps) measured += s.count * s.seconds, modelled += s.count * seconds(s.work);
   MeasuredStepModel scaled = *this;
   if (modelled > 0)
     for (double& t : scaled.seconds_per_) t *= measured / modelled;
   return scaled;
 }
 
-MeasuredStepModel MeasuredStepModel::fit_load(std::span<const TimedStep> own, std::span<const TimedStep> others) {
+MeasuredStepModel MeasuredStepModel::fit_load(std::span<const formats::TimedStep> own,
+                                              std::span<const formats::TimedStep> others) {
   constexpr double kWeightOfOthers = 0.02;
-  std::vector<TimedStep> steps(others.begin(), others.end());
-  for (TimedStep& step : steps) step.count *= kWeightOfOthers;
+  std::vector<formats::TimedStep> steps(others.begin(), others.end());
+  for (formats::TimedStep& step : steps) step.count *= kWeightOfOthers;
   steps.insert(steps.end(), own.begin(), own.end());
   return MeasuredStepModel(steps).scaled_to(own);
 }
 
-double MeasuredStepModel::seconds(const StepWork& work) const {
+double MeasuredStepModel::seconds(const formats::ServingStepWork& work) const {
   const Terms x = terms_of(work);
   double sum = 0;
   for (size_t i = 0; i < kTerms; ++i) sum += seconds_per_[i] * x[i];

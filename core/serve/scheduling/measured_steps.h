@@ -13,45 +13,33 @@
 
 namespace mw::serve {
 
-struct StepWork {       // the quantities that determine the time of a step
-  double tokens = 0;    // computed
-  double requests = 0;  // in the step
-  double sampled = 0;   // rows of logits
-  double read = 0;      // floats of keys and values read by decoded tokens
-  double pairs = 0;     // (query, key) pairs of prompt chunks times the width of their heads, over layers
-};
-StepWork step_work(const Step& step, const model::Config& config);
+formats::ServingStepWork step_work(const Step& step, const model::Config& config);
 
-struct TimedStep {
-  StepWork work;
-  double seconds = 0;
-  double count = 1;                     // number of similar steps of which these are the means
-  double progress = formats::kUnknown;  // share of the load's output tokens generated before the step, 0..1
-};
 // Merges steps of similar work and progress into their means, which is what a recorded point keeps of its steps.
-std::vector<formats::StepTime> merge_similar_steps(std::span<const TimedStep> steps);
-std::vector<TimedStep> timed_steps(std::span<const formats::StepTime> steps);
+std::vector<formats::TimedStep> merge_similar_steps(std::span<const formats::TimedStep> steps);
 
 class MeasuredStepModel {
  public:
   // Non-negative least squares of the relative errors; steps that were delayed by something else get less weight.
   // Throws Error CALIBRATION for fewer than 2 * kTerms steps.
-  explicit MeasuredStepModel(std::span<const TimedStep> steps);
-  double seconds(const StepWork& work) const;
+  explicit MeasuredStepModel(std::span<const formats::TimedStep> steps);
+  double seconds(const formats::ServingStepWork& work) const;
   double median_error() const { return median_error_; }  // relative, of the steps it was fitted to
   // This model times a factor that makes its total over `steps` equal to their measured total.
-  MeasuredStepModel scaled_to(std::span<const TimedStep> steps) const;
+  MeasuredStepModel scaled_to(std::span<const formats::TimedStep> steps) const;
   // A model of one load: fitted to its own steps with the full weight and to those of others with a small one, then
   // scaled to its own.
-  static MeasuredStepModel fit_load(std::span<const TimedStep> own, std::span<const TimedStep> others);
+  static MeasuredStepModel fit_load(std::span<const formats::TimedStep> own,
+                                    std::span<const formats::TimedStep> others);
   std::string describe() const;  // the terms in readable units
 
   static constexpr size_t kTerms = 8;
 
  private:
   using Terms = std::array<double, kTerms>;
-  static Terms terms_of(const StepWork& work);
-  static Terms solve(std::span<const TimedStep> steps, std::span<const Terms> rows, std::span<const double> weights);
+  static Terms terms_of(const formats::ServingStepWork& work);
+  static Terms solve(std::span<const formats::TimedStep> steps, std::span<const Terms> rows,
+                     std::span<const double> weights);
 
   Terms seconds_per_{};
   double median_error_ = 0;

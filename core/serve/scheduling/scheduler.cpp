@@ -4,7 +4,6 @@
 #include "core/serve/scheduling/scheduler.h"
 
 #include <algorithm>
-#include <compare>
 #include <set>
 #include <unordered_map>
 
@@ -90,7 +89,7 @@ struct Scheduler::Impl {
 
   QueueKey key_of(int slot) const {
     const Entry& e = entries[static_cast<size_t>(slot)];
-    const bool by_priority = settings.policy == SchedulingPolicy::priority;
+    const bool by_priority = settings.policy == options::SchedulingPolicy::priority;
     return {by_priority ? e.request.priority : 0, by_priority ? e.request.arrival_s : 0, e.order, slot};
   }
   size_t outside() const { return queue ? queue->size() : 0; }
@@ -100,7 +99,7 @@ struct Scheduler::Impl {
     const auto is_before = [](const OutsideQueue::Rank& rank, const QueueKey& key) {
       return rank < OutsideQueue::Rank{key.priority, key.arrival_s};
     };
-    const bool by_priority = settings.policy == SchedulingPolicy::priority;
+    const bool by_priority = settings.policy == options::SchedulingPolicy::priority;
     if (outside() > 0 && (waiting.empty() || (by_priority && is_before(queue->first(), *waiting.begin()))))
       enqueue(queue->take());
     return !waiting.empty();
@@ -135,9 +134,10 @@ struct Scheduler::Impl {
   SchedulerState state;
 };
 
-// Index in `running`: the last admitted request, or under SchedulingPolicy::priority the latest of the lowest priority.
+// Index in `running`: the last admitted request, or under options::SchedulingPolicy::priority the latest of the lowest
+// priority.
 size_t Scheduler::Impl::preemption_victim() const {
-  if (settings.policy == SchedulingPolicy::fcfs) return running.size() - 1;
+  if (settings.policy == options::SchedulingPolicy::fcfs) return running.size() - 1;
   const auto last =
       std::max_element(running.begin(), running.end(), [&](int a, int b) { return key_of(a) < key_of(b); });
   return static_cast<size_t>(last - running.begin());
@@ -164,7 +164,7 @@ void Scheduler::Impl::preempt(size_t at_index, Step& step, int& budget) {
   blocks.release(e.table);
   e.computed = 0;
   e.is_running = false;
-  if (settings.policy == SchedulingPolicy::fcfs) e.order = --front_order;
+  if (settings.policy == options::SchedulingPolicy::fcfs) e.order = --front_order;
   running.erase(running.begin() + static_cast<std::ptrdiff_t>(at_index));
   waiting.insert(key_of(slot));
   step.preempted.push_back(e.request.id);

@@ -19,7 +19,6 @@ enum class RequestId : std::int64_t {};
 
 enum class PrefixCache { off, on };
 enum class ChunkedPrefill { off, on };
-using options::SchedulingPolicy;
 // mixed: a step computes prompts beside decoding requests, as in vLLM V1 and TensorRT-LLM's in-flight batching.
 // separate: a step computes either prompts, which come first, or one token for every decoding request, as in SGLang
 // without
@@ -51,7 +50,7 @@ struct SchedulerSettings {
   int max_num_seqs = 64, max_num_batched_tokens = 2048, max_model_len = 4096;
   ChunkedPrefill chunked_prefill = ChunkedPrefill::on;
   PrefixCache prefix_cache = PrefixCache::on;
-  SchedulingPolicy policy = SchedulingPolicy::fcfs;
+  options::SchedulingPolicy policy = options::SchedulingPolicy::fcfs;
   KvLayout kv;
   PrefillSteps prefill_steps = PrefillSteps::mixed;
   KvReservation kv_reservation = KvReservation::computed;
@@ -64,7 +63,7 @@ std::string explain_rejection(const SchedulerSettings& settings, int prompt_len,
 struct ScheduledRequest {
   RequestId id{};
   int prompt_len = 0, max_new_tokens = 0;
-  int priority = 0;                        // lower values run first, under SchedulingPolicy::priority
+  int priority = 0;                        // lower values run first, under options::SchedulingPolicy::priority
   double arrival_s = 0;                    // orders requests of equal priority
   std::vector<BlockHash> prompt_blocks{};  // of the full blocks of the prompt; empty: no prefix is shared
 };
@@ -79,8 +78,8 @@ class OutsideQueue {
     auto operator<=>(const Rank&) const = default;
   };
   virtual size_t size() const = 0;
-  // The rank of the request that take() removes; size() is at least 1. Under SchedulingPolicy::priority that is the
-  // lowest one.
+  // The rank of the request that take() removes; size() is at least 1. Under options::SchedulingPolicy::priority that
+  // is the lowest one.
   virtual Rank first() const = 0;
   virtual ScheduledRequest take() = 0;
 };

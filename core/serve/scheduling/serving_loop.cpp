@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
+#include "core/base/units.h"
 
 namespace mw::serve {
 namespace {

@@ -27,9 +27,9 @@ StepResult LoggingExecutor::run(const Step& step, const Scheduler& scheduler) {
   return result;
 }
 
-std::vector<TimedStep> time_logged_steps(const std::vector<LoggingExecutor::Entry>& log) {
+std::vector<formats::TimedStep> time_logged_steps(const std::vector<LoggingExecutor::Entry>& log) {
   constexpr double kAtOnce = 2e-4;  // seconds between two steps of a busy server
-  std::vector<TimedStep> steps;
+  std::vector<formats::TimedStep> steps;
   double sampled = 0;
   for (size_t i = 0; i < log.size(); ++i) {
     const bool busy = i + 1 < log.size() && log[i + 1].begun_s - log[i].ended_s < kAtOnce;
@@ -37,7 +37,7 @@ std::vector<TimedStep> time_logged_steps(const std::vector<LoggingExecutor::Entr
     sampled += log[i].work.sampled;
   }
   double before = 0;
-  for (TimedStep& step : steps) {
+  for (formats::TimedStep& step : steps) {
     if (sampled > 0) step.progress = (before + step.work.sampled / 2) / sampled;
     before += step.work.sampled;
   }
@@ -76,7 +76,7 @@ class ClosedLoopRunner : public Executor {
         loop_(settings, *this, 2 * settings.max_num_seqs) {}
 
   // Runs at least one step, then until `until_s`.
-  std::vector<TimedStep> run_mix(const LoadMix& mix, int max_new_tokens, double until_s) {
+  std::vector<formats::TimedStep> run_mix(const LoadMix& mix, int max_new_tokens, double until_s) {
     mix_ = mix, max_new_tokens_ = max_new_tokens, until_s_ = until_s;
     stopping_ = false;
     for (int i = 0; i < mix.users; ++i) submit();
@@ -87,7 +87,7 @@ class ClosedLoopRunner : public Executor {
     if (!error_.empty())
       throw Error({.id = "CALIBRATION", .message = "a step failed while steps were being timed", .found = error_},
                   Error::Kind::failed);
-    std::vector<TimedStep> steps;
+    std::vector<formats::TimedStep> steps;
     const std::vector<LoggingExecutor::Entry> log = log_.take();
     for (size_t i = 0; i + 1 < log.size(); ++i) steps.push_back({log[i].work, log[i + 1].begun_s - log[i].begun_s});
     return steps;  // without the last one, which has no successor
@@ -145,8 +145,8 @@ class ClosedLoopRunner : public Executor {
 
 }  // namespace
 
-std::vector<TimedStep> time_steps(Executor& executor, const SchedulerSettings& settings, const model::Config& config,
-                                  const TimingSettings& timing) {
+std::vector<formats::TimedStep> time_steps(Executor& executor, const SchedulerSettings& settings,
+                                           const model::Config& config, const TimingSettings& timing) {
   constexpr size_t kEnough = 2 * MeasuredStepModel::kTerms;
   constexpr size_t kRounds = 3;  // over all mixes, so that a slow moment of the machine does not hit a single mix
   const int max_new_tokens = std::clamp(settings.max_model_len / 4, 2, 24);
@@ -154,7 +154,7 @@ std::vector<TimedStep> time_steps(Executor& executor, const SchedulerSettings& s
   ClosedLoopRunner runner(executor, settings, config, timing);
   runner.run_mix(mixes.front(), max_new_tokens, timing.clock());  // warm-up: first allocations and page faults
   const double start_time = timing.clock(), slice = timing.budget_s / static_cast<double>(kRounds * mixes.size());
-  std::vector<TimedStep> steps;
+  std::vector<formats::TimedStep> steps;
   for (size_t i = 0;; ++i) {
     const double now = timing.clock();
     if (now - start_time >= timing.budget_s && steps.size() >= kEnough) return steps;

@@ -17,7 +17,7 @@ StepClock wall_clock();
 class LoggingExecutor : public Executor {
  public:
   struct Entry {
-    StepWork work;
+    formats::ServingStepWork work;
     double begun_s = 0, ended_s = 0;
   };
   LoggingExecutor(Executor& inner, const model::Config& config, StepClock clock = wall_clock())
@@ -36,7 +36,7 @@ class LoggingExecutor : public Executor {
 
 // The steps of a whole load with their progress. The time of a step reaches to the next one if that followed at once,
 // because the server spends the time between them.
-std::vector<TimedStep> time_logged_steps(const std::vector<LoggingExecutor::Entry>& log);
+std::vector<formats::TimedStep> time_logged_steps(const std::vector<LoggingExecutor::Entry>& log);
 
 struct TimingSettings {
   double budget_s = 3;    // ends within a step of it, but not before there are enough steps for a fit
@@ -48,7 +48,7 @@ struct TimingSettings {
 
 // Runs closed loops of few and many requests with short and long prompts on a serving loop of its own. Returns the
 // steps in order, each with the time to the next one. Nothing else may use the executor meanwhile.
-std::vector<TimedStep> time_steps(Executor& executor, const SchedulerSettings& settings, const model::Config& config,
-                                  const TimingSettings& timing = {});
+std::vector<formats::TimedStep> time_steps(Executor& executor, const SchedulerSettings& settings,
+                                           const model::Config& config, const TimingSettings& timing = {});
 
 }  // namespace mw::serve

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/serve/load/load_summary.h"
+#include "core/serve/load/load_statistics.h"
 #include "core/serve/load/simulated_backend.h"
 
 namespace mw::serve {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/serve/simulation/simulated_server.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -11,9 +12,9 @@
 
 namespace mw::serve {
 
-SimulatedServer simulated_server(const experiment::Experiment& e, const plan::PlanContext& context) {
-  const experiment::ExperimentConfig config = e.config();
-  SimulatedServer server{.request = plan::plan_request(e, context)};
+ExperimentServer simulated_server(const experiment::Experiment& e, const plan::PlanContext& context) {
+  const experiment::BoundExperiment config = e.config();
+  ExperimentServer server{.request = plan::plan_request(e, context)};
   const plan::Request& request = server.request;
   lint::require_runnable(e, context, request, plan::predict(request));
   server.backend = serve::make_cost_model_backend(request, serve::scheduler_settings(config.serve),
@@ -46,7 +47,7 @@ formats::BenchPoint with_limits(formats::BenchPoint point, const plan::IntervalF
 std::vector<formats::BenchPoint> simulated_sweep(const experiment::Experiment& e, const plan::PlanContext& context,
                                                  const std::function<void(long)>& progress,
                                                  const std::stop_token& stop) {
-  const SimulatedServer server = simulated_server(e, context);
+  const ExperimentServer server = simulated_server(e, context);
   std::vector<formats::BenchPoint> points;
   const serve::SweepCallbacks callbacks{.point =
                                             [&](formats::BenchPoint point) {
@@ -60,6 +61,60 @@ std::vector<formats::BenchPoint> simulated_sweep(const experiment::Experiment& e
   if (!serve::run_sweep(serve::sweep_settings(e.config()), *server.backend, {}, callbacks, stop))
     throw cancelled("the simulation");
   return points;
+}
+
+namespace {
+
+void check_stop(const std::stop_token& stop) {
+  if (stop.stop_requested()) throw cancelled("the simulation");
+}
+
+// Simulates the point with one user; replayed prompts first run once to fill the cache.
+formats::BenchPoint alone(const serve::SweepSettings& sweep, const LoadPoint& point, serve::LoadBackend& backend,
+                          const std::stop_token& stop) {
+  options::LoadSettings settings = sweep.load;
+  settings.arrival = options::Arrival::closed;
+  settings.concurrency = 1;
+  settings.input_len = point.input_len;
+  settings.num_prompts = sweep.num_prompts(point.input_len);
+  const serve::Load load = serve::make_load(settings);
+  if (sweep.keeps_cache()) backend.run(load, {}, stop);
+  const serve::LoadResult played = backend.run(load, {}, stop);
+  check_stop(stop);
+  return serve::summarise(load, played, sweep.slo);
+}
+
+// The first repeat of its length, up to the point. A server that starts anew before every point does not depend on
+// those before. A rate that the document does not have comes after the lower ones.
+void end_with(const LoadPoint& point, serve::SweepSettings& sweep) {
+  sweep.repeats = 1, sweep.input_lens = {point.input_len};
+  if (!sweep.keeps_cache()) sweep.request_rates.clear();
+  auto& rates = sweep.request_rates;
+  if (std::find(rates.begin(), rates.end(), point.request_rate) == rates.end()) {
+    std::erase_if(rates, [&](double rate) { return rate > point.request_rate; });
+    rates.push_back(point.request_rate);
+  }
+}
+
+}  // namespace
+
+formats::BenchPoint simulated_point(const experiment::Experiment& e, const LoadPoint& point,
+                                    const plan::PlanContext& context, Queueing queueing, const std::stop_token& stop) {
+  check_stop(stop);
+  const ExperimentServer server = simulated_server(e, context);
+  serve::SweepSettings sweep = serve::sweep_settings(e.config());
+  if (queueing == Queueing::none) return alone(sweep, point, *server.backend, stop);
+  end_with(point, sweep);
+  formats::BenchPoint wanted;
+  std::stop_source done;
+  const std::stop_callback stopped(stop, [&] { done.request_stop(); });
+  const auto take = [&](const formats::BenchPoint& p) {
+    wanted = p;
+    if (p.request_rate == point.request_rate) done.request_stop();
+  };
+  serve::run_sweep(sweep, *server.backend, {}, {.point = take}, done.get_token());
+  check_stop(stop);
+  return wanted;
 }
 
 }  // namespace mw::serve

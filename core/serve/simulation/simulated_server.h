@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server of a serving experiment as the cost model of its target simulates it. Sweeps, searches, envelopes and
-// comparisons plan::simulate this one, so that equal documents have equal points to the last digit. Thread-safe.
+// comparisons simulate this one, so that equal documents have equal points to the last digit. Thread-safe.
 #pragma once
 #include <functional>
 #include <memory>
@@ -14,14 +14,14 @@
 
 namespace mw::serve {
 
-struct SimulatedServer {
+struct ExperimentServer {
   plan::Request request;  // of one replica
   std::unique_ptr<serve::LoadBackend> backend{};
   std::function<plan::IntervalFactors(const formats::BenchPoint&)> intervals{};
   std::string interval_source{};  // of the intervals; empty: there are none
 };
 // Throws the errors of plan::plan_request(), lint::require_runnable() and make_cost_model_backend().
-SimulatedServer simulated_server(const experiment::Experiment& experiment, const plan::PlanContext& context);
+ExperimentServer simulated_server(const experiment::Experiment& experiment, const plan::PlanContext& context);
 
 // Adds the limits of the 90 % intervals of a predicted point: "median_tpot_ms_low", "median_tpot_ms_high".
 formats::BenchPoint with_limits(formats::BenchPoint point, const plan::IntervalFactors& factors);
@@ -32,5 +32,16 @@ std::vector<formats::BenchPoint> simulated_sweep(const experiment::Experiment& e
                                                  const plan::PlanContext& context,
                                                  const std::function<void(long)>& progress,
                                                  const std::stop_token& stop);
+
+struct LoadPoint {
+  double request_rate = 1;  // requests/s; infinity: all at once
+  int input_len = 512;
+};
+enum class Queueing { as_offered, none };  // none: one request at a time
+// The point of the experiment's sweep: a server that keeps its cache takes the rates before it first. Throws the
+// errors of simulated_server(), and cancelled() when stopped.
+formats::BenchPoint simulated_point(const experiment::Experiment& experiment, const LoadPoint& point,
+                                    const plan::PlanContext& context, Queueing queueing = Queueing::as_offered,
+                                    const std::stop_token& stop = {});
 
 }  // namespace mw::serve

@@ -372,7 +372,7 @@ class Encoder:
         return out
 
 
-# ---- rows to batches, as core/data/dataset/scan.cpp and pack.cpp ----
+# ---- rows to batches, as core/data/dataset/scan.cpp and batches.cpp ----
 
 def without_duplicates(train, held_out, counts):
     """The training examples that differ from earlier ones and from held-out ones (data.dedup)."""

@@ -7,7 +7,7 @@
 #include <array>
 #include <map>
 
-#include "core/jobs/sweep_backends.h"
+#include "core/jobs/sweep_run.h"
 #include "core/lint/fixes/diagnostics.h"
 #include "core/plan/experiment/predict_sizes.h"
 #include "core/plan/experiment/search_experiment.h"
@@ -34,7 +34,7 @@ struct Answer {
 
 plan::Request planned_request(const Experiment& e) {
   plan::Request request = plan_request(e, context());
-  const experiment::ExperimentConfig config = e.config();
+  const experiment::BoundExperiment config = e.config();
   if (config.kind == experiment::Kind::size)
     request = with_case(std::move(request), config.size, size_cases(config.size).front());
   return request;
@@ -114,13 +114,13 @@ TEST(Consistency, SearchOffersWhatRunsAndIsNotSlowerThanThePlan) {
     }
     ++searched;
     EXPECT_EQ(found.fits, !plan.refuses() && plan.plan.fits());
-    for (const plan::PlanChange& change : found.changes) {
+    for (const lint::Fix& change : found.changes) {
       Experiment changed = e;
-      lint::apply(changed, {.edits = change.edits});
+      lint::apply(changed, change);
       const Answer after = answer(changed);
       EXPECT_TRUE(after.plan.fits()) << change.label;
-      EXPECT_EQ(after.plan.memory.at_peak.total(), change.peak) << change.label;
-      EXPECT_DOUBLE_EQ(after.plan.step.seconds.value, change.seconds) << change.label;
+      EXPECT_EQ(after.plan.memory.at_peak.total(), change.outcome->peak) << change.label;
+      EXPECT_DOUBLE_EQ(after.plan.step.seconds.value, change.outcome->seconds) << change.label;
       ++changes;
     }
     for (const plan::Candidate& c : found.result.candidates)
@@ -167,7 +167,9 @@ void expect_promise(const lint::Fix& fix, const Experiment& fixed) {
   EXPECT_EQ(fix.outcome->fits, after.plan.fits());
   EXPECT_DOUBLE_EQ(fix.outcome->seconds, after.plan.step.seconds.value);
   EXPECT_DOUBLE_EQ(fix.outcome->hours, after.plan.run.hours.value);
-  EXPECT_DOUBLE_EQ(fix.outcome->usd, after.plan.run.usd.value);
+  const plan::RunTotals& run = after.plan.run;
+  EXPECT_DOUBLE_EQ(fix.outcome->usd,
+                   fixed.config().kind == experiment::Kind::serve ? run.usd_per_million_tokens : run.usd.value);
   EXPECT_EQ(fix.outcome->peak, after.plan.memory.at_peak.total());
 }
 

@@ -127,10 +127,10 @@ TEST(SizingExample, IsPredictedWithAndWithoutAdapters) {
   const PredictedSizes sizes = predicted_sizes(shipped_example("gemma3-1b-sizing-v5e"), context());
   EXPECT_EQ(sizes.capacity(), Bytes(std::int64_t{63} << 28));  // 15.75 GiB of its 16 are available to a program
   const ExperimentPlan planned_sizes = planned("gemma3-1b-sizing-v5e");
-  std::vector<serve::SizePoint> points;
-  ASSERT_TRUE(predict_sizes(sizes, [&](const serve::SizePoint& p) { points.push_back(p); }));
+  std::vector<serve::MeasuredSize> points;
+  ASSERT_TRUE(predict_sizes(sizes, [&](const serve::MeasuredSize& p) { points.push_back(p); }));
   ASSERT_EQ(points.size(), 2 * planned_sizes.points.size());
-  for (const serve::SizePoint& p : points) {
+  for (const serve::MeasuredSize& p : points) {
     EXPECT_EQ(p.predicted_time.has_value(), p.fits());
     EXPECT_EQ(p.predicted[MemoryCategory::adapters].value > 0, p.adapters);
     if (!p.fits()) {
@@ -156,7 +156,7 @@ TEST(SizingExample, IsPredictedWithAndWithoutAdapters) {
   int seen = 0;
   EXPECT_FALSE(predict_sizes(
       sizes,
-      [&](const serve::SizePoint&) {
+      [&](const serve::MeasuredSize&) {
         if (++seen == 3) stop.request_stop();
       },
       stop.get_token()));
@@ -186,7 +186,7 @@ TEST(TorchaxExample, Fits) {
 }
 
 TEST(TorchaxExample, IsTheTutorialsRecipeAndSavesTheTutorialsAdapter) {
-  const experiment::ExperimentConfig config = shipped_example("torchax-gemma2-2b-alpaca").config();
+  const experiment::BoundExperiment config = shipped_example("torchax-gemma2-2b-alpaca").config();
   EXPECT_EQ(config.lora.rank, 16);
   EXPECT_EQ(config.lora.alpha, 32);
   EXPECT_EQ(config.lora.dropout, 0.1);

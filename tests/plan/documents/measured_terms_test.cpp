@@ -189,7 +189,7 @@ TEST(PlanOptions, OtherModelsTakeMemoryInSizes) {
   const auto weights = [&](const char* set) {
     experiment::apply_sets(e, {set});
     std::vector<std::int64_t> out;
-    predict_sizes(predicted_sizes(e, context()), [&](const serve::SizePoint& point) {
+    predict_sizes(predicted_sizes(e, context()), [&](const serve::MeasuredSize& point) {
       out.push_back(point.predicted[MemoryCategory::weights].value);
     });
     return out;

@@ -8,7 +8,7 @@
 
 #include "core/audit/training_audit.h"
 #include "core/plan/document/plan_request.h"
-#include "core/serve/load/load_summary.h"
+#include "core/serve/load/load_statistics.h"
 #include "core/serve/load/simulated_backend.h"
 #include "tests/base/instrumented.h"
 #include "tests/plan/documents/random_experiments.h"
@@ -34,7 +34,7 @@ audit::AuditReference reference_of(const plan::Request& r) {
 audit::TrainingClaim claim_of(const plan::Request& r, const plan::Plan& p) {
   audit::TrainingClaim claim{.model = r.model.id,
                              .target = r.target.id,
-                             .dtype = std::string(r.products == plan::DType::fp8 ? "fp8" : to_string(r.weights)),
+                             .dtype = std::string(r.products == model::DType::fp8 ? "fp8" : to_string(r.weights)),
                              .method = r.method,
                              .batch = static_cast<double>(r.train.batch),
                              .accumulation = static_cast<double>(r.train.accumulation),
@@ -168,7 +168,7 @@ std::string impossible_numbers(const plan::Request& r, const plan::Plan& p, bool
 std::optional<std::pair<plan::Request, plan::Plan>> planned_for_audit(const experiment::Experiment& e) {
   try {
     plan::Request request = plan_request(e, context());
-    const experiment::ExperimentConfig config = e.config();
+    const experiment::BoundExperiment config = e.config();
     if (config.kind == experiment::Kind::size)
       request = with_case(std::move(request), config.size, size_cases(config.size).front());
     plan::Plan plan = plan::predict(request);

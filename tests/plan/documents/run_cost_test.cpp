@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What runs cost: time times price, with the time of simulated sweeps told apart.
-#include "core/plan/cost/run_cost.h"
+#include "core/plan/cost/costing.h"
 
-#include "core/import/import_results.h"
+#include "core/import/import_files.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
 

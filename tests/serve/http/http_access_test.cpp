@@ -2,6 +2,9 @@
 // Host names, origins, methods and framing, which a server checks before it reads a body.
 #include "core/serve/http/http_access.h"
 
+#include <chrono>
+#include <thread>
+
 #include "tests/serve/http/raw_client.h"
 #include "tests/serve/http/server_fixture.h"
 
@@ -182,6 +185,35 @@ TEST_F(HttpAccessTest, AmbiguousRequestsGet400AndCloseTheConnection) {
     EXPECT_TRUE(client.closed()) << headers;
   }
   EXPECT_EQ(loop->state().finished, 0);
+}
+
+TEST_F(HttpAccessTest, ReadsConnectionAsOneListOfOptions) {
+  start();
+  for (const auto& [request, closes] : {std::pair<std::string, bool>{"1.1\r\nConnection: close, TE", true},
+                                        {"1.1\r\nConnection: TE\r\nConnection: Close", true},
+                                        {"1.1\r\nConnection: TE", false},
+                                        {"1.1\r\nConnection: keep-alive , x", false},
+                                        {"1.0\r\nConnection: keep-alive, TE", false},
+                                        {"1.0\r\nConnection: TE", true}}) {
+    RawClient client(server->port());
+    client.send("GET /health HTTP/" + request + "\r\nHost: localhost\r\n\r\n");
+    const std::string answer = client.read(2000, "\r\n\r\n");
+    EXPECT_EQ(answer.find("Connection: close") != std::string::npos, closes) << request << "\n" << answer;
+  }
+}
+
+// A client that stops within its body does not hold the server.
+TEST_F(HttpAccessTest, StopsWhileABodyIsIncomplete) {
+  start();
+  RawClient client(server->port());
+  client.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: 100\r\n\r\n{");
+  while (server->connections() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto begin = std::chrono::steady_clock::now();
+  server->stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10)) << "the limit of a body is 30 s";
 }
 
 TEST_F(HttpAccessTest, ReadsChunkedBodiesAndRejectsInvalidChunks) {

@@ -65,26 +65,38 @@ TEST(HttpHead, RejectsMalformedLines) {
   EXPECT_THROW(read("GET / HTTP/1.1\r\n\r\n"), Error) << "HTTP/1.1 requires a Host header";
 }
 
-bool ends(const std::string& body, size_t piece) {
-  ChunkedBodyValidator framing;
-  for (size_t at = 0; at < body.size() && !framing.has_ended(); at += piece)
-    framing.check(std::string_view(body).substr(at, piece));
-  return framing.has_ended();
+std::string read_chunks(const std::string& text, size_t piece) {
+  ChunkedBodyReader chunks;
+  std::string body;
+  size_t read = 0;
+  while (read < text.size() && !chunks.has_ended())
+    read += chunks.read(std::string_view(text).substr(read, piece), body);
+  return chunks.has_ended() ? body + "|" + text.substr(read) : "incomplete";
 }
 
-TEST(ChunkedBodyValidator, AcceptsChunksInArbitraryPieces) {
+TEST(ChunkedBodyReader, ReadsChunksInArbitraryPiecesAndNothingBehindThem) {
   for (const size_t piece : {1u, 2u, 7u, 1000u}) {
-    EXPECT_TRUE(ends("5\r\nhello\r\n0a;name=value\r\n0123\r\n6789\r\n0\r\n\r\n", piece));
-    EXPECT_FALSE(ends("5\r\nhello\r\n0\r\n", piece)) << "incomplete";
+    EXPECT_EQ(read_chunks("5\r\nhello\r\n0a;name=value\r\n0123\r\n6789\r\n0\r\n\r\nGET /", piece),
+              "hello0123\r\n6789|GET /");
+    EXPECT_EQ(read_chunks("5\r\nhello\r\n0\r\n", piece), "incomplete");
   }
 }
 
-TEST(ChunkedBodyValidator, RejectsInvalidFraming) {
+TEST(ChunkedBodyReader, RejectsInvalidFraming) {
   for (const char* body :
        {"-5\r\nhello\r\n", "+5\r\nhello\r\n", "0x5\r\nhello\r\n", " 5\r\nhello\r\n", "5 \r\nhello\r\n", "\r\nhello",
         "g\r\n", "5\nhello\r\n", "5\r\nhello0\r\n", "5\r\nhello\n0\r\n", "fffffffffffffffff\r\n", "5\rhello\r\n",
         "0\r\nTrailer: x\r\n\r\n", ";x\r\n", "5;\x01\r\n"})
-    EXPECT_THROW(ends(body, 1), Error) << body;
+    EXPECT_THROW(read_chunks(body, 1), Error) << body;
+}
+
+TEST(HttpHead, DecodesThePath) {
+  for (const auto& [target, path] : {std::pair("/v1/models/%74iny?a=%62", "/v1/models/tiny"),
+                                     {"/%2Fa#b", "//a"},
+                                     {"/%4", "/%4"},
+                                     {"/%", "/%"},
+                                     {"/%zz%4g+", "/%zz%4g+"}})
+    EXPECT_EQ(read(std::string("GET ") + target + " HTTP/1.1\r\nHost: a\r\n\r\n").path(), path);
 }
 
 }  // namespace

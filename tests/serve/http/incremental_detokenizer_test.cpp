@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/http/incremental_detokenizer.h"
+#include "core/serve/http/completion_stream.h"
 
 #include <gtest/gtest.h>
 
 #include "core/base/rng.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 namespace mw::serve {
 namespace {

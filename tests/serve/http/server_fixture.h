@@ -48,11 +48,11 @@ class ServerFixture : public testing::Test {
     loop = std::make_unique<ServingLoop>(settings, executor, max_queued);
     options.port = 0;
     server = std::make_unique<HttpServer>(options,
-                                          ServedModel{.name = "tiny",
-                                                      .adapters = {"tuned"},
-                                                      .tokenizer = tokenizer.get(),
-                                                      .chat = chat,
-                                                      .max_model_len = settings.max_model_len},
+                                          HttpServedModel{.name = "tiny",
+                                                          .adapters = {"tuned"},
+                                                          .tokenizer = tokenizer.get(),
+                                                          .chat = chat,
+                                                          .max_model_len = settings.max_model_len},
                                           *loop);
   }
   struct Answer {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/http/worker_pool.h"
+#include "core/serve/http/http_connections.h"
 
 #include <gtest/gtest.h>
 

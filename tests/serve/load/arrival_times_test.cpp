@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/load/arrival_times.h"
+#include "core/serve/load/load.h"
 
 #include <gtest/gtest.h>
 

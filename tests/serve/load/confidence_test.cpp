@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/serve/load/confidence.h"
+#include "core/serve/load/saturation.h"
 
 #include <gtest/gtest.h>
 

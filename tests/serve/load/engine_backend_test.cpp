@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "core/serve/scheduling/engine_kv_layout.h"
+#include "core/serve/scheduling/engine_executor.h"
 #include "tests/engine/tiny_model.h"
 
 namespace mw::serve {
@@ -22,8 +22,8 @@ class EngineBackendTest : public ::testing::Test {
     return make_engine_backend(network_, lay_out_engine_kv(network_.config(), s, Bytes(0)),
                                {.first_id = 3, .vocab = 61});
   }
-  static LoadSettings settings(double rate = 400) {
-    LoadSettings s;
+  static options::LoadSettings settings(double rate = 400) {
+    options::LoadSettings s;
     s.request_rate = rate, s.input_len = 20, s.output_len = 10, s.num_prompts = 30;
     return s;
   }
@@ -32,7 +32,7 @@ class EngineBackendTest : public ::testing::Test {
 };
 
 TEST_F(EngineBackendTest, TimesOpenLoopRequestsFromTheirIntendedTime) {
-  LoadSettings s = settings();
+  options::LoadSettings s = settings();
   s.warmups = 3;
   const Load load = make_load(s);
   long last = 0;
@@ -61,18 +61,18 @@ TEST_F(EngineBackendTest, TimesOpenLoopRequestsFromTheirIntendedTime) {
   EXPECT_NEAR(result.duration_s, end - load.requests.front().at_s, 1e-9);
   EXPECT_EQ(result.prefix_hits, 0) << "salted prompts";
   double tokens = 0, sampled = 0;
-  for (const formats::StepTime& step : result.steps) {
+  for (const formats::TimedStep& step : result.steps) {
     EXPECT_GT(step.seconds, 0);
-    EXPECT_LE(step.requests, 8);
-    tokens += static_cast<double>(step.count) * step.tokens, sampled += static_cast<double>(step.count) * step.sampled;
+    EXPECT_LE(step.work.requests, 8);
+    tokens += step.count * step.work.tokens, sampled += step.count * step.work.sampled;
   }
   EXPECT_NEAR(sampled, 30 * 10, 1e-6) << "the tokens of all completions without the warm-ups";
   EXPECT_NEAR(tokens, 30 * (20 + 9), 1e-6);
 }
 
 TEST_F(EngineBackendTest, ClosedLoopKeepsItsConcurrency) {
-  LoadSettings s = settings();
-  s.arrival = Arrival::closed, s.concurrency = 3;
+  options::LoadSettings s = settings();
+  s.arrival = options::Arrival::closed, s.concurrency = 3;
   const LoadResult result = backend()->run(make_load(s), {}, {});
   ASSERT_EQ(result.requests.size(), 30u);
   for (const formats::RequestResult& r : result.requests) {
@@ -84,8 +84,8 @@ TEST_F(EngineBackendTest, ClosedLoopKeepsItsConcurrency) {
 }
 
 TEST_F(EngineBackendTest, ReplayedPromptsHitThePrefixCacheOfTheLastLoad) {
-  LoadSettings s = settings();
-  s.prompts = PromptMode::replayed, s.num_prompts = 3;
+  options::LoadSettings s = settings();
+  s.prompts = options::PromptMode::replayed, s.num_prompts = 3;
   const auto server = backend();
   EXPECT_EQ(server->run(make_load(s), {}, {}).prefix_hits, 0);
   const LoadResult again = server->run(make_load(s), {}, {});
@@ -95,7 +95,7 @@ TEST_F(EngineBackendTest, ReplayedPromptsHitThePrefixCacheOfTheLastLoad) {
 
 TEST_F(EngineBackendTest, StopKeepsCompletedRequestsAndTheBackendUsable) {
   const auto server = backend(2);
-  LoadSettings s = settings(2000);
+  options::LoadSettings s = settings(2000);
   s.num_prompts = 2000, s.output_len = 60;
   std::stop_source stop;
   const LoadResult cut = server->run(
@@ -111,7 +111,7 @@ TEST_F(EngineBackendTest, StopKeepsCompletedRequestsAndTheBackendUsable) {
 }
 
 TEST_F(EngineBackendTest, RequestsLongerThanTheContextFailWithoutTimes) {
-  LoadSettings s = settings();
+  options::LoadSettings s = settings();
   s.input_len = 90, s.num_prompts = 3;
   const LoadResult result = backend()->run(make_load(s), {}, {});
   ASSERT_EQ(result.requests.size(), 3u);

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "core/serve/http/http_connections.h"
-#include "core/serve/load/completion_reader.h"
-#include "core/serve/load/load_summary.h"
+#include "core/serve/load/load_statistics.h"
 #include "core/serve/load/metrics_poller.h"
+#include "core/serve/load/stream_client.h"
 #include "tests/serve/http/server_fixture.h"
 
 namespace mw::serve {
@@ -16,9 +16,9 @@ namespace {
 using namespace std::chrono_literals;
 
 Load load_of(int requests, double rate, int input_len = 20, int output_len = 8) {
-  LoadSettings s;
+  options::LoadSettings s;
   s.request_rate = rate;
-  s.arrival = Arrival::constant;
+  s.arrival = options::Arrival::constant;
   s.num_prompts = requests;
   s.input_len = input_len, s.output_len = output_len;
   return make_load(s);
@@ -107,8 +107,8 @@ TEST_F(OurServerTest, WithoutTokenizerSendsWordsOfTheRightLengthAndWarns) {
 TEST_F(OurServerTest, ClosedLoopKeepsItsConcurrency) {
   executor.step_time = 1ms;
   start();
-  LoadSettings s;
-  s.arrival = Arrival::closed;
+  options::LoadSettings s;
+  s.arrival = options::Arrival::closed;
   s.concurrency = 3, s.num_prompts = 15, s.input_len = 10, s.output_len = 10;
   const LoadResult result = backend()->run(make_load(s), {}, {});
   EXPECT_EQ(result.requests.size(), 15u);
@@ -121,8 +121,8 @@ TEST_F(OurServerTest, RejectedRequestsFailWithTheirReason) {
   SchedulerSettings settings = small_server();
   settings.max_num_seqs = 1;
   start(settings, 1);
-  LoadSettings s;
-  s.arrival = Arrival::burst;
+  options::LoadSettings s;
+  s.arrival = options::Arrival::burst;
   s.num_prompts = 12, s.input_len = 8, s.output_len = 20;
   const LoadResult result = backend()->run(make_load(s), {}, {});
   ASSERT_EQ(result.requests.size(), 12u);
@@ -188,19 +188,18 @@ TEST_F(OurServerTest, RejectsMissingModelMissingServerAndInvalidUrls) {
 // A server that answers every completion request with the handler of a test.
 class BadServer {
  public:
-  using Handler = std::function<void(const httplib::Request&, httplib::Response&)>;
-  explicit BadServer(Handler handler) : http_(ConnectionLimits{}) {
-    http_.Get("/v1/models", [](const httplib::Request&, httplib::Response& r) {
-      r.set_content(R"({"data":[{"id":"bad"}]})", "application/json");
-    });
-    http_.Post("/v1/completions", std::move(handler));
-    port_ = http_.bind("127.0.0.1", 0);
-    thread_ = std::thread([this] { http_.accept_until_stopped(); });
-  }
-  ~BadServer() {
-    http_.finish();
-    thread_.join();
-  }
+  using Handler = std::function<void(HttpResponse&)>;
+  explicit BadServer(Handler complete)
+      : http_({}, {.respond_before_body =
+                       [](const HttpRequest& request, HttpResponse& r) {
+                         if (request.path == "/v1/completions") return false;
+                         r.status = request.path == "/v1/models" ? 200 : 404;
+                         r.set_body(R"({"data":[{"id":"bad"}]})", "application/json");
+                         return true;
+                       },
+                   .respond = [complete](const HttpRequest&, HttpResponse& r) { complete(r); },
+                   .on_response = {}}),
+        port_(http_.start("127.0.0.1", 0)) {}
   LoadResult run(int requests, double timeout_s = 5, int output_len = 8) const {
     HttpLoadOptions o;
     o.target = {.url = "http://127.0.0.1:" + std::to_string(port_), .timeout_s = timeout_s};
@@ -210,8 +209,7 @@ class BadServer {
 
  private:
   HttpConnections http_;
-  int port_ = 0;
-  std::thread thread_;
+  int port_;
 };
 
 std::string piece(const std::string& text, bool last = false) {
@@ -232,7 +230,7 @@ std::string usage(int prompt, int completion) {
 const std::string kDone = "data: [DONE]\n\n";
 
 BadServer::Handler stream(const std::string& body) {
-  return [body](const httplib::Request&, httplib::Response& r) { r.set_content(body, "text/event-stream"); };
+  return [body](HttpResponse& r) { r.set_body(body, "text/event-stream"); };
 }
 
 struct Misbehaviour {
@@ -283,9 +281,9 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return row.param.name; });
 
 TEST(BadServerTest, ReportsTheMessageOfAnHttpError) {
-  const BadServer server([](const httplib::Request&, httplib::Response& r) {
+  const BadServer server([](HttpResponse& r) {
     r.status = 500;
-    r.set_content(R"({"error":{"message":"engine died"}})", "application/json");
+    r.set_body(R"({"error":{"message":"engine died"}})", "application/json");
   });
   for (const auto& r : server.run(5).requests) EXPECT_EQ(r.error, "HTTP 500: engine died");
 }
@@ -294,17 +292,19 @@ TEST(BadServerTest, TimesOutIfTheServerHangs) {
   std::atomic<bool> over{false};
   for (const bool headers_first : {false, true}) {
     over = false;
-    const BadServer server([&](const httplib::Request&, httplib::Response& r) {
+    const BadServer server([&](HttpResponse& r) {
       const auto hang = [&] {
         for (int i = 0; i < 500 && !over; ++i) std::this_thread::sleep_for(10ms);
       };
       if (!headers_first) return hang();
-      r.set_chunked_content_provider("text/event-stream", [&, hang](size_t, httplib::DataSink& sink) {
-        const std::string one = piece("a");
-        sink.write(one.data(), one.size());
-        hang();
-        return false;
-      });
+      r.next_piece = [hang, is_first = true](std::string& out) mutable {
+        if (!std::exchange(is_first, false)) {
+          hang();
+          return HttpResponse::Piece::failed;
+        }
+        out = piece("a");
+        return HttpResponse::Piece::more;
+      };
     });
     const auto begun = std::chrono::steady_clock::now();
     const LoadResult result = server.run(3, 0.3);
@@ -315,22 +315,23 @@ TEST(BadServerTest, TimesOutIfTheServerHangs) {
 }
 
 TEST(BadServerTest, TimesOutIfTheStreamNeverEnds) {
-  const BadServer server([](const httplib::Request&, httplib::Response& r) {
-    r.set_chunked_content_provider("text/event-stream", [](size_t, httplib::DataSink& sink) {
+  const BadServer server([](HttpResponse& r) {
+    r.next_piece = [](std::string& out) {
       std::this_thread::sleep_for(20ms);
-      return sink.write(": ping\n\n", 8);
-    });
+      out = ": ping\n\n";
+      return HttpResponse::Piece::more;
+    };
   });
   for (const auto& r : server.run(3, 0.4).requests) EXPECT_EQ(r.error, "not finished within 0.4 s");
 }
 
 TEST(BadServerTest, ReportsAClosedConnection) {
-  const BadServer server([](const httplib::Request&, httplib::Response& r) {
-    r.set_chunked_content_provider("text/event-stream", [](size_t, httplib::DataSink& sink) {
-      const std::string some = pieces(3).substr(0, 100);
-      sink.write(some.data(), some.size());
-      return false;
-    });
+  const BadServer server([](HttpResponse& r) {
+    r.next_piece = [is_first = true](std::string& out) mutable {
+      if (!std::exchange(is_first, false)) return HttpResponse::Piece::failed;
+      out = pieces(3).substr(0, 100);
+      return HttpResponse::Piece::more;
+    };
   });
   for (const auto& r : server.run(4).requests) EXPECT_FALSE(r.completed());
 }

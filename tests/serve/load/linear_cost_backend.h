@@ -4,9 +4,9 @@
 #include <functional>
 #include <memory>
 
-#include "core/serve/load/load_summary.h"
+#include "core/serve/load/load_statistics.h"
 #include "core/serve/load/simulated_backend.h"
-#include "core/serve/scheduling/cost_model_executor.h"
+#include "core/serve/scheduling/executor.h"
 
 namespace mw::serve {
 
@@ -39,7 +39,8 @@ inline std::unique_ptr<LoadBackend> linear_server(LinearCost cost, SchedulerSett
   return make_simulated_backend(std::make_unique<LinearExecutor>(cost), std::move(settings));
 }
 
-inline formats::BenchPoint run_load(LoadBackend& backend, const LoadSettings& settings, const Slo& slo = {}) {
+inline formats::BenchPoint run_load(LoadBackend& backend, const options::LoadSettings& settings,
+                                    const options::Slo& slo = {}) {
   const Load load = make_load(settings);
   return summarise(load, backend.run(load, {}, {}), slo);
 }

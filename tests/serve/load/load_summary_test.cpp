@@ -7,8 +7,8 @@
 #include <queue>
 
 #include "core/base/rng.h"
-#include "core/serve/load/capacity.h"
 #include "core/serve/load/saturation.h"
+#include "core/serve/load/sweep.h"
 
 namespace mw::serve {
 namespace {
@@ -23,7 +23,7 @@ RequestResult completed(double intended, double sent, double first, std::vector<
   return r;
 }
 
-Load load_of(int requests, LoadSettings settings = {}) {
+Load load_of(int requests, options::LoadSettings settings = {}) {
   settings.num_prompts = requests;
   return make_load(settings);
 }
@@ -116,7 +116,7 @@ TEST(Saturation, FollowsTheUtilisationOfAQueueForAllSeeds) {
 }
 
 TEST(Saturation, PartlyDrainedQueueIsBacklogged) {
-  Load load = load_of(400, {.arrival = Arrival::constant, .request_rate = 9});
+  Load load = load_of(400, {.arrival = options::Arrival::constant, .request_rate = 9});
   // 100 at once, then less than the server can do.
   for (size_t i = 0; i < 400; ++i) load.requests[i].at_s = i < 100 ? 0 : static_cast<double>(i - 100) / 9;
   EXPECT_EQ(judge_saturation(load, queue_at(load, 10, 1)), Saturation::backlogged);
@@ -132,7 +132,7 @@ TEST(Saturation, FailedRequestsAreOverload) {
 
 // Users of a closed loop beyond the server's slots wait for each other, however steady the queue is.
 TEST(Saturation, ClosedLoopIsBackloggedIfItsUsersWait) {
-  Load load = load_of(200, {.arrival = Arrival::closed, .concurrency = 10});
+  Load load = load_of(200, {.arrival = options::Arrival::closed, .concurrency = 10});
   for (size_t i = 0; i < 200; ++i) load.requests[i].at_s = static_cast<double>(i / 10);
   EXPECT_EQ(judge_saturation(load, queue_at(load, 10, 1)), Saturation::stable);
   for (size_t i = 0; i < 200; ++i) load.requests[i].at_s = static_cast<double>(i / 40) * 4;
@@ -141,7 +141,7 @@ TEST(Saturation, ClosedLoopIsBackloggedIfItsUsersWait) {
 
 // Long answers hide a wait from a comparison with the service time, but not from the limit.
 TEST(Saturation, WaitsAreComparedWithALimitInSeconds) {
-  const Load load = load_of(40, {.arrival = Arrival::burst});
+  const Load load = load_of(40, {.arrival = options::Arrival::burst});
   LoadResult result = queue_at(load, 40, 900);
   EXPECT_EQ(judge_saturation(load, result), Saturation::stable);
   for (RequestResult& r : result.requests) r.scheduled_s += 360, r.first_token_s += 360, r.end_s += 360;
@@ -152,13 +152,13 @@ TEST(Saturation, WaitsAreComparedWithALimitInSeconds) {
 }
 
 TEST(Saturation, BurstIsBackloggedOnlyIfItWaits) {
-  const Load load = load_of(40, {.arrival = Arrival::burst});
+  const Load load = load_of(40, {.arrival = options::Arrival::burst});
   EXPECT_EQ(judge_saturation(load, queue_at(load, 40, 1)), Saturation::stable);
   EXPECT_EQ(judge_saturation(load, queue_at(load, 8, 1)), Saturation::backlogged);
 }
 
 TEST(Saturation, UsersOfAClosedLoopWhoWaitForEachOtherAreBacklogged) {
-  const Load load = load_of(40, {.arrival = Arrival::closed, .concurrency = 40});
+  const Load load = load_of(40, {.arrival = options::Arrival::closed, .concurrency = 40});
   EXPECT_EQ(judge_saturation(load, queue_at(load, 40, 1)), Saturation::stable);
   EXPECT_EQ(judge_saturation(load, queue_at(load, 4, 1)), Saturation::backlogged);
 }

@@ -11,7 +11,6 @@
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
-#include "core/serve/load/workload.h"
 #include "tests/base/scratch.h"
 
 namespace mw::serve {
@@ -48,17 +47,20 @@ TEST(Load, RateScalesArrivalTimes) {
 }
 
 TEST(Load, ConstantArrivalsAreEvenAndBurstsImmediate) {
-  for (const double interval : intervals(make_load({.arrival = Arrival::constant, .request_rate = 4})))
+  for (const double interval : intervals(make_load({.arrival = options::Arrival::constant, .request_rate = 4})))
     EXPECT_NEAR(interval, 0.25, 1e-12);
-  for (const LoadSettings& s :
-       {LoadSettings{.arrival = Arrival::burst}, LoadSettings{.request_rate = std::numeric_limits<double>::infinity()},
-        LoadSettings{.arrival = Arrival::closed, .concurrency = 8}})
+  for (const options::LoadSettings& s : {options::LoadSettings{.arrival = options::Arrival::burst},
+                                         options::LoadSettings{.request_rate = std::numeric_limits<double>::infinity()},
+                                         options::LoadSettings{.arrival = options::Arrival::closed, .concurrency = 8}})
     for (const TimedRequest& r : make_load(s).requests) EXPECT_EQ(r.at_s, 0);
 }
 
 TEST(Load, UniformLengthsCoverExactlyTheirSpread) {
-  const Load load = make_load(
-      {.input_len = 100, .output_len = 10, .lengths = LengthDistribution::uniform, .spread = 0.3, .num_prompts = 5000});
+  const Load load = make_load({.input_len = 100,
+                               .output_len = 10,
+                               .lengths = options::LengthDistribution::uniform,
+                               .spread = 0.3,
+                               .num_prompts = 5000});
   std::set<int> prompts, outputs;
   for (const TimedRequest& r : load.requests) prompts.insert(r.prompt_len), outputs.insert(r.output_len);
   EXPECT_EQ(*prompts.begin(), 70);
@@ -68,7 +70,7 @@ TEST(Load, UniformLengthsCoverExactlyTheirSpread) {
 }
 
 TEST(Load, PromptsRepeatAtOtherRatesAndDifferWithAnotherSalt) {
-  LoadSettings s{.input_len = 64, .shared_prefix = 16, .num_prompts = 20, .warmups = 3, .salt = 7};
+  options::LoadSettings s{.input_len = 64, .shared_prefix = 16, .num_prompts = 20, .warmups = 3, .salt = 7};
   const Load a = make_load(s);
   s.request_rate = 50;
   const Load same = make_load(s);
@@ -102,7 +104,7 @@ TEST(Load, PromptsShareExactlyTheSharedPrefix) {
 }
 
 TEST(Load, RejectsInvalidSettingsByName) {
-  const auto place = [](LoadSettings s) {
+  const auto place = [](options::LoadSettings s) {
     try {
       make_load(s);
     } catch (const Error& e) {
@@ -117,8 +119,8 @@ TEST(Load, RejectsInvalidSettingsByName) {
   EXPECT_EQ(place({.output_len = 0}), "LOAD output_len");
   EXPECT_EQ(place({.burstiness = 0}), "LOAD burstiness");
   EXPECT_EQ(place({.spread = 1.5}), "LOAD spread");
-  EXPECT_EQ(place({.arrival = Arrival::closed}), "LOAD concurrency");
-  EXPECT_EQ(place({.lengths = LengthDistribution::recorded}), "LOAD workload");
+  EXPECT_EQ(place({.arrival = options::Arrival::closed}), "LOAD concurrency");
+  EXPECT_EQ(place({.lengths = options::LengthDistribution::recorded}), "LOAD workload");
 }
 
 class WorkloadTest : public testing::Test {
@@ -150,11 +152,11 @@ TEST_F(WorkloadTest, ReadsCsvJsonLinesListsAndDetailedResults) {
 
 TEST_F(WorkloadTest, RecordedArrivalsScaleToAnyRate) {
   write("arrival_s,prompt_tokens,output_tokens\n0,10,1\n1,20,2\n4,30,3\n");
-  LoadSettings s{.arrival = Arrival::recorded,
-                 .request_rate = 0,
-                 .lengths = LengthDistribution::recorded,
-                 .workload = file,
-                 .num_prompts = 5};
+  options::LoadSettings s{.arrival = options::Arrival::recorded,
+                          .request_rate = 0,
+                          .lengths = options::LengthDistribution::recorded,
+                          .workload = file,
+                          .num_prompts = 5};
   Load load = make_load(s);
   const std::vector<double> own{0, 1, 4, 6, 7};  // mean rate 0.5 requests/s: the workload repeats after 6 s
   for (size_t i = 0; i < 5; ++i) {

@@ -11,17 +11,17 @@
 namespace mw::serve {
 namespace {
 
-double modelled(const StepWork& w) {
+double modelled(const formats::ServingStepWork& w) {
   return 2e-4 + 2e-5 * w.tokens + 1e-5 * w.requests;
 }
 
-StepWork decode(double requests) {
+formats::ServingStepWork decode(double requests) {
   return {.tokens = requests, .requests = requests, .sampled = requests};
 }
 
 // Fitted to decode steps of a known model.
 MeasuredStepModel fitted_model() {
-  std::vector<TimedStep> steps;
+  std::vector<formats::TimedStep> steps;
   for (int i = 0; i < 200; ++i) steps.push_back({decode(1 + i % 16), modelled(decode(1 + i % 16))});
   return MeasuredStepModel(steps);
 }
@@ -29,9 +29,9 @@ MeasuredStepModel fitted_model() {
 // A load whose steps differ from the model by a factor of work and progress.
 template <class F>
 ReplayStepModel replay_model(F factor) {
-  std::vector<TimedStep> own;
+  std::vector<formats::TimedStep> own;
   for (int i = 0; i < 200; ++i) {
-    const StepWork w = decode(1 + i % 16);
+    const formats::ServingStepWork w = decode(1 + i % 16);
     const double progress = (i + 0.5) / 200;
     own.push_back({w, modelled(w) * factor(w, progress), 1, progress});
   }
@@ -40,7 +40,7 @@ ReplayStepModel replay_model(F factor) {
 
 TEST(ReplayStepModel, FollowsDriftThroughTheLoad) {
   const ReplayStepModel steps =
-      replay_model([](const StepWork&, double progress) { return progress < 0.5 ? 1.0 : 1.5; });
+      replay_model([](const formats::ServingStepWork&, double progress) { return progress < 0.5 ? 1.0 : 1.5; });
   for (const double n : {1.0, 7.0, 16.0}) {
     EXPECT_NEAR(steps.seconds(decode(n), 0.2) / modelled(decode(n)), 1.0, 0.02) << n;
     EXPECT_NEAR(steps.seconds(decode(n), 0.8) / modelled(decode(n)), 1.5, 0.02) << n;
@@ -49,17 +49,19 @@ TEST(ReplayStepModel, FollowsDriftThroughTheLoad) {
 }
 
 TEST(ReplayStepModel, CorrectsOnlySimilarWork) {
-  const ReplayStepModel steps = replay_model([](const StepWork& w, double) { return w.requests == 3 ? 2.0 : 1.0; });
+  const ReplayStepModel steps =
+      replay_model([](const formats::ServingStepWork& w, double) { return w.requests == 3 ? 2.0 : 1.0; });
   EXPECT_NEAR(steps.seconds(decode(3), 0.5) / modelled(decode(3)), 2.0, 0.1);
   EXPECT_NEAR(steps.seconds(decode(12), 0.5) / modelled(decode(12)), 1.0, 0.02);
-  const StepWork prefill{.tokens = 200, .requests = 1, .sampled = 1};  // unlike all steps: not corrected
+  const formats::ServingStepWork prefill{
+      .tokens = 200, .requests = 1, .sampled = 1};  // unlike all steps: not corrected
   EXPECT_EQ(steps.seconds(prefill, 0.5), fitted_model().seconds(prefill));
 }
 
 TEST(ReplayStepModel, StepsOfUnknownProgressCountEverywhere) {
-  std::vector<TimedStep> model_steps, own;
+  std::vector<formats::TimedStep> model_steps, own;
   for (int i = 0; i < 64; ++i) {
-    const StepWork w = decode(1 + i % 16);
+    const formats::ServingStepWork w = decode(1 + i % 16);
     model_steps.push_back({w, modelled(w)});
     own.push_back({w, modelled(w) * 3});
   }
@@ -72,7 +74,7 @@ TEST(ReplayStepModel, StepsOfUnknownProgressCountEverywhere) {
 
 TEST(ReplayStepModel, WarmUpsDoNotAdvanceTheProgress) {
   const ReplayStepModel steps =
-      replay_model([](const StepWork&, double progress) { return progress < 0.5 ? 1.0 : 1.5; });
+      replay_model([](const formats::ServingStepWork&, double progress) { return progress < 0.5 ? 1.0 : 1.5; });
   ReplayExecutor executor(steps, {});
   Load load;
   load.warmups = {{.prompt_len = 1, .output_len = 900}};
@@ -98,14 +100,15 @@ TEST(ReplayStepModel, LoggedStepsHaveTheirProgress) {
   log.push_back({{.tokens = 100, .requests = 1, .sampled = 0}, 0, 1});
   log.push_back({{.tokens = 50, .requests = 1, .sampled = 1}, 1, 2});
   log.push_back({decode(3), 2, 3});
-  const std::vector<TimedStep> steps = time_logged_steps(log);
+  const std::vector<formats::TimedStep> steps = time_logged_steps(log);
   ASSERT_EQ(steps.size(), 3u);
   EXPECT_EQ(steps[0].progress, 0);
   EXPECT_EQ(steps[1].progress, 0.125);
   EXPECT_EQ(steps[2].progress, 0.625);
   // Similar steps are merged only if their progress is similar too.
-  std::vector<TimedStep> four{{decode(1), 1, 1, 0.1}, {decode(1), 3, 1, 0.101}, {decode(1), 5, 1, 0.9}, {decode(1), 7}};
-  const auto kept = timed_steps(merge_similar_steps(four));
+  std::vector<formats::TimedStep> four{
+      {decode(1), 1, 1, 0.1}, {decode(1), 3, 1, 0.101}, {decode(1), 5, 1, 0.9}, {decode(1), 7}};
+  const auto kept = merge_similar_steps(four);
   ASSERT_EQ(kept.size(), 3u);
   EXPECT_TRUE(std::isnan(kept[0].progress));
   EXPECT_EQ(kept[0].seconds, 7);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Replicas behind a router against the servers that they consist of.
-#include "core/serve/load/router.h"
+#include "core/serve/load/simulated_backend.h"
 
 #include <gtest/gtest.h>
 
@@ -18,20 +18,24 @@ std::unique_ptr<LoadBackend> server() {
   return linear_server(kCost, roomy(4, 128));
 }
 
-std::unique_ptr<LoadBackend> replicas(int count, Routing routing = Routing::round_robin) {
+std::unique_ptr<LoadBackend> replicas(int count, options::Routing routing = options::Routing::round_robin) {
   return make_simulated_backend(std::make_unique<LinearExecutor>(kCost), roomy(4, 128), {},
                                 {.count = count, .routing = routing});
 }
 
 Load constant_load(double rate, int requests) {
-  return make_load(
-      {.arrival = Arrival::constant, .request_rate = rate, .input_len = 64, .output_len = 16, .num_prompts = requests});
+  return make_load({.arrival = options::Arrival::constant,
+                    .request_rate = rate,
+                    .input_len = 64,
+                    .output_len = 16,
+                    .num_prompts = requests});
 }
 
 TEST(Router, OneReplicaIsThatServer) {
   const Load load = constant_load(20, 60);
   const LoadResult same = server()->run(load, {}, {});
-  for (const Routing routing : {Routing::round_robin, Routing::least_loaded, Routing::prefix_aware}) {
+  for (const options::Routing routing :
+       {options::Routing::round_robin, options::Routing::least_loaded, options::Routing::prefix_aware}) {
     const LoadResult one = replicas(1, routing)->run(load, {}, {});
     ASSERT_EQ(one.requests.size(), same.requests.size());
     for (size_t i = 0; i < one.requests.size(); ++i) EXPECT_EQ(one.requests[i].end_s, same.requests[i].end_s);
@@ -72,18 +76,18 @@ TEST(Router, ServesFewerRequestsThanReplicas) {
 TEST(Router, LeastLoadedAvoidsTheBusyReplica) {
   Load load = constant_load(2, 40);
   for (size_t i = 0; i < 40; i += 2) load.requests[i].output_len = 400;
-  const auto mean_ttft = [&](Routing routing) {
+  const auto mean_ttft = [&](options::Routing routing) {
     double sum = 0;
     for (const auto& r : replicas(2, routing)->run(load, {}, {}).requests) sum += r.first_token_s - r.sent_s;
     return sum / 40;
   };
-  EXPECT_LT(mean_ttft(Routing::least_loaded), 0.5 * mean_ttft(Routing::round_robin));
+  EXPECT_LT(mean_ttft(options::Routing::least_loaded), 0.5 * mean_ttft(options::Routing::round_robin));
 }
 
 TEST(Router, AClosedLoopKeepsItsUsersOverAllReplicas) {
-  const Load load =
-      make_load({.arrival = Arrival::closed, .concurrency = 5, .input_len = 64, .output_len = 16, .num_prompts = 60});
-  const LoadResult r = replicas(3, Routing::least_loaded)->run(load, {}, {});
+  const Load load = make_load(
+      {.arrival = options::Arrival::closed, .concurrency = 5, .input_len = 64, .output_len = 16, .num_prompts = 60});
+  const LoadResult r = replicas(3, options::Routing::least_loaded)->run(load, {}, {});
   ASSERT_EQ(r.requests.size(), 60u);
   for (const auto& at : r.requests) {  // just before each start
     const auto running = std::count_if(r.requests.begin(), r.requests.end(), [&](const auto& other) {
@@ -93,8 +97,8 @@ TEST(Router, AClosedLoopKeepsItsUsersOverAllReplicas) {
   }
 }
 
-LoadSettings of_eight_prefixes() {
-  return {.arrival = Arrival::constant,
+options::LoadSettings of_eight_prefixes() {
+  return {.arrival = options::Arrival::constant,
           .request_rate = 20,
           .input_len = 256,
           .output_len = 4,
@@ -104,16 +108,16 @@ LoadSettings of_eight_prefixes() {
 }
 
 TEST(Router, PrefixAwareComputesAPrefixOnOneReplicaOnly) {
-  const auto hits = [](Routing routing) {
+  const auto hits = [](options::Routing routing) {
     return replicas(8, routing)->run(make_load(of_eight_prefixes()), {}, {}).prefix_hits;
   };
   // Each of eight prefixes is computed once, of 20 requests on average.
-  EXPECT_NEAR(hits(Routing::prefix_aware), 0.75 * (1 - 8.0 / 160), 1e-9);
-  EXPECT_LT(hits(Routing::round_robin), 0.6);
+  EXPECT_NEAR(hits(options::Routing::prefix_aware), 0.75 * (1 - 8.0 / 160), 1e-9);
+  EXPECT_LT(hits(options::Routing::round_robin), 0.6);
 }
 
 TEST(Router, PrefixAwareLeavesAnOverloadedReplica) {
-  Router router({.count = 2, .routing = Routing::prefix_aware});
+  Router router({.count = 2, .routing = options::Routing::prefix_aware});
   const TimedRequest request{.prompt_len = 100, .shared_seed = 7, .shared = 50};
   EXPECT_EQ(router.route(request, {0, 0}), 0u);
   EXPECT_EQ(router.route(request, {60, 0}), 0u) << "holds the prefix";
@@ -123,9 +127,9 @@ TEST(Router, PrefixAwareLeavesAnOverloadedReplica) {
 }
 
 TEST(Router, MeasuresAsTheRequestsSay) {
-  const LoadSettings settings = of_eight_prefixes();
-  const formats::BenchPoint kept = run_load(*replicas(4, Routing::least_loaded), settings);
-  const auto point = replicas(4, Routing::least_loaded)->measure(settings, {}, {}, {});
+  const options::LoadSettings settings = of_eight_prefixes();
+  const formats::BenchPoint kept = run_load(*replicas(4, options::Routing::least_loaded), settings);
+  const auto point = replicas(4, options::Routing::least_loaded)->measure(settings, {}, {}, {});
   ASSERT_TRUE(point);
   EXPECT_EQ(point->completed, kept.completed);
   EXPECT_NEAR(point->ttft.median, kept.ttft.median, 0.02 * kept.ttft.median);

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/plan/time/steady_state.h"
-#include "core/serve/load/quantile_sketch.h"
+#include "core/serve/load/load_statistics.h"
 #include "core/serve/load/sweep.h"
 #include "tests/plan/requests.h"
 #include "tests/serve/load/linear_cost_backend.h"
@@ -119,7 +119,7 @@ TEST(SimulatedBackend, ClosedLoopMatchesTheAnalyticThroughput) {
     for (const int in : {1024, 4096}) {
       const int out = 512;
       const auto server = linear_server(kQwen, roomy(256, 8192));
-      const auto p = run_load(*server, {.arrival = Arrival::closed,
+      const auto p = run_load(*server, {.arrival = options::Arrival::closed,
                                         .concurrency = users,
                                         .input_len = in,
                                         .output_len = out,
@@ -136,15 +136,16 @@ TEST(SimulatedBackend, ClosedLoopMatchesTheAnalyticThroughput) {
 
 TEST(SimulatedBackend, QueueingTimeMatchesPollaczekKhinchine) {
   // One sequence at a time with steps of 10 ms: n output tokens take n steps.
-  for (const LengthDistribution lengths : {LengthDistribution::fixed, LengthDistribution::uniform}) {
+  for (const options::LengthDistribution lengths :
+       {options::LengthDistribution::fixed, options::LengthDistribution::uniform}) {
     const auto server = linear_server({.base = 0.01}, roomy(1, 64));
-    LoadSettings s{.request_rate = 7,
-                   .input_len = 8,
-                   .output_len = 10,
-                   .lengths = lengths,
-                   .spread = 0.9,
-                   .num_prompts = 20000,
-                   .seed = 4};
+    options::LoadSettings s{.request_rate = 7,
+                            .input_len = 8,
+                            .output_len = 10,
+                            .lengths = lengths,
+                            .spread = 0.9,
+                            .num_prompts = 20000,
+                            .seed = 4};
     const Load load = make_load(s);
     const LoadResult result = server->run(load, {}, {});
     double service = 0, squares = 0, wait = 0;
@@ -197,14 +198,15 @@ TEST(SimulatedBackend, ClientLimitShowsOnlyInIntendedLatencies) {
 }
 
 TEST(SimulatedBackend, ReplayedPromptsHitThePrefixCacheAndSaltedPromptsDoNot) {
-  for (const PromptMode prompts : {PromptMode::replayed, PromptMode::salted}) {
+  for (const options::PromptMode prompts : {options::PromptMode::replayed, options::PromptMode::salted}) {
     const auto server = linear_server(kQwen, roomy(64, 2048));
-    LoadSettings s{.request_rate = 1, .input_len = 1000, .output_len = 32, .prompts = prompts, .num_prompts = 30};
+    options::LoadSettings s{
+        .request_rate = 1, .input_len = 1000, .output_len = 32, .prompts = prompts, .num_prompts = 30};
     const auto first = run_load(*server, s);
     s.request_rate = 4;
     const auto second = run_load(*server, s);
     EXPECT_EQ(first.prefix_hits, 0);
-    if (prompts == PromptMode::salted) {
+    if (prompts == options::PromptMode::salted) {
       EXPECT_EQ(second.prefix_hits, 0);
     } else {
       EXPECT_NEAR(second.prefix_hits, 992.0 / 1000, 1e-12) << "full blocks";
@@ -218,12 +220,12 @@ TEST(SimulatedBackend, ResumedSweepsHaveThePointsOfUninterruptedOnes) {
   SweepSettings settings;
   settings.request_rates = {4, 1, 8}, settings.input_lens = {700, 1000}, settings.repeats = 2;
   settings.load.output_len = 32, settings.load.num_prompts = 30;
-  for (const PromptMode prompts : {PromptMode::salted, PromptMode::replayed}) {
+  for (const options::PromptMode prompts : {options::PromptMode::salted, options::PromptMode::replayed}) {
     settings.load.prompts = prompts;
     const auto played = [&](const std::vector<formats::BenchPoint>& done) {
       std::vector<formats::BenchPoint> points;
       const auto server = make_simulated_backend(std::make_unique<LinearExecutor>(kQwen), roomy(64, 2048, 1500), {},
-                                                 {.count = 2, .routing = Routing::least_loaded});
+                                                 {.count = 2, .routing = options::Routing::least_loaded});
       run_sweep(settings, *server, done, {.point = [&](const formats::BenchPoint& p) { points.push_back(p); }}, {});
       return points;
     };
@@ -239,22 +241,25 @@ TEST(SimulatedBackend, ResumedSweepsHaveThePointsOfUninterruptedOnes) {
     }
     double hits = 0;
     for (const formats::BenchPoint& p : whole) hits = std::max(hits, p.prefix_hits);
-    EXPECT_EQ(hits > 0.3 && hits < 1, prompts == PromptMode::replayed) << hits;
+    EXPECT_EQ(hits > 0.3 && hits < 1, prompts == options::PromptMode::replayed) << hits;
   }
 }
 
 TEST(SimulatedBackend, EvictedPromptsMissThePrefixCache) {
   // 30 requests of 1,032 tokens fill 1,950 blocks. With fewer, the oldest are evicted.
   const auto server = linear_server(kQwen, roomy(64, 2048, 1200));
-  const LoadSettings s{
-      .request_rate = 1, .input_len = 1000, .output_len = 32, .prompts = PromptMode::replayed, .num_prompts = 30};
+  const options::LoadSettings s{.request_rate = 1,
+                                .input_len = 1000,
+                                .output_len = 32,
+                                .prompts = options::PromptMode::replayed,
+                                .num_prompts = 30};
   run_load(*server, s);
   EXPECT_EQ(run_load(*server, s).prefix_hits, 0);
 }
 
 TEST(SimulatedBackend, WarmUpsAreNotCounted) {
   const auto server = linear_server(kQwen, roomy(64, 2048));
-  LoadSettings s{
+  options::LoadSettings s{
       .request_rate = 2, .input_len = 512, .output_len = 16, .shared_prefix = 256, .num_prompts = 20, .warmups = 4};
   const auto p = run_load(*server, s);
   EXPECT_EQ(p.completed, 20);
@@ -264,12 +269,12 @@ TEST(SimulatedBackend, WarmUpsAreNotCounted) {
 }
 
 TEST(SimulatedBackend, IsDeterministic) {
-  const LoadSettings s{.request_rate = 6,
-                       .input_len = 700,
-                       .output_len = 200,
-                       .lengths = LengthDistribution::uniform,
-                       .spread = 0.5,
-                       .num_prompts = 200};
+  const options::LoadSettings s{.request_rate = 6,
+                                .input_len = 700,
+                                .output_len = 200,
+                                .lengths = options::LengthDistribution::uniform,
+                                .spread = 0.5,
+                                .num_prompts = 200};
   const auto a = linear_server(kQwen, roomy(32, 2048, 900)), b = linear_server(kQwen, roomy(32, 2048, 900));
   const auto pa = run_load(*a, s), pb = run_load(*b, s);
   ASSERT_EQ(pa.requests.size(), pb.requests.size());
@@ -291,7 +296,7 @@ TEST(SimulatedBackend, TooLongRequestsFailWithTheReason) {
   const auto p = run_load(*server, {.request_rate = 1,
                                     .input_len = 980,
                                     .output_len = 20,
-                                    .lengths = LengthDistribution::uniform,
+                                    .lengths = options::LengthDistribution::uniform,
                                     .spread = 0.1,
                                     .num_prompts = 50});
   EXPECT_GT(p.failed, 5);
@@ -342,9 +347,11 @@ formats::BenchPoint served_by(model::Stack stack) {
                                    .max_model_len = 2048,
                                    .prefix_cache = PrefixCache::off,
                                    .kv = {}};
-  return run_load(
-      *make_cost_model_backend(qwen_on(stack), settings),
-      {.arrival = Arrival::closed, .concurrency = 32, .input_len = 1024, .output_len = 128, .num_prompts = 96});
+  return run_load(*make_cost_model_backend(qwen_on(stack), settings), {.arrival = options::Arrival::closed,
+                                                                       .concurrency = 32,
+                                                                       .input_len = 1024,
+                                                                       .output_len = 128,
+                                                                       .num_prompts = 96});
 }
 
 TEST(SimulatedBackend, SglangComputesPromptsBeforeAnyAnswerGoesOn) {
@@ -389,7 +396,7 @@ std::unique_ptr<LoadBackend> following_blocks(const plan::Request& request, Sche
   return make_simulated_backend(std::move(executor), std::move(settings), host);
 }
 
-long expect_same_requests(const LoadSettings& load, const SchedulerSettings& settings) {
+long expect_same_requests(const options::LoadSettings& load, const SchedulerSettings& settings) {
   const plan::Request request = served_model();
   const Load requests = make_load(load);
   const LoadResult counted = make_cost_model_backend(request, settings)->run(requests, {}, {}),
@@ -428,35 +435,35 @@ SchedulerSettings two_groups(int blocks, PrefixCache cache = PrefixCache::on) {
 }
 
 TEST(SimulatedBackend, CountingBlocksChangesNoStep) {
-  const LoadSettings load{.request_rate = 40,
-                          .input_len = 3000,
-                          .output_len = 40,
-                          .lengths = LengthDistribution::uniform,
-                          .spread = 0.9,
-                          .num_prompts = 120,
-                          .warmups = 3};
+  const options::LoadSettings load{.request_rate = 40,
+                                   .input_len = 3000,
+                                   .output_len = 40,
+                                   .lengths = options::LengthDistribution::uniform,
+                                   .spread = 0.9,
+                                   .num_prompts = 120,
+                                   .warmups = 3};
   EXPECT_EQ(expect_same_requests(load, two_groups(1 << 20)), 0);
   for (const PrefixCache cache : {PrefixCache::on, PrefixCache::off})
     EXPECT_GT(expect_same_requests(load, two_groups(600, cache)), 0) << "preempted requests find their blocks again";
-  LoadSettings shared = load;
+  options::LoadSettings shared = load;
   shared.shared_prefix = 700;
   expect_same_requests(shared, two_groups(1 << 20));
-  LoadSettings few = load;
+  options::LoadSettings few = load;
   few.shared_prefix = 7;  // less than a block
   expect_same_requests(few, two_groups(1 << 20));
-  LoadSettings users = load;
-  users.arrival = Arrival::closed;
+  options::LoadSettings users = load;
+  users.arrival = options::Arrival::closed;
   users.concurrency = 9;
   expect_same_requests(users, two_groups(1500));
 }
 
 TEST(SimulatedBackend, SomeRequestsAreRefusedInBothWays) {
-  const LoadSettings load{.request_rate = 40,
-                          .input_len = 9000,
-                          .output_len = 40,
-                          .lengths = LengthDistribution::uniform,
-                          .spread = 0.9,
-                          .num_prompts = 60};
+  const options::LoadSettings load{.request_rate = 40,
+                                   .input_len = 9000,
+                                   .output_len = 40,
+                                   .lengths = options::LengthDistribution::uniform,
+                                   .spread = 0.9,
+                                   .num_prompts = 60};
   expect_same_requests(load, two_groups(500));
 }
 
@@ -471,16 +478,16 @@ void expect_close(const formats::LatencyStats& sketched, const formats::LatencyS
 }
 
 TEST(SimulatedBackend, MeasuresWithoutKeepingRequests) {
-  const Slo slo{.ttft_ms = 200, .tpot_ms = 20};
+  const options::Slo slo{.ttft_ms = 200, .tpot_ms = 20};
   for (const double rate : {4.0, 30.0, 300.0}) {
     SCOPED_TRACE(rate);
-    const LoadSettings settings{.request_rate = rate,
-                                .input_len = 800,
-                                .output_len = 60,
-                                .lengths = LengthDistribution::uniform,
-                                .spread = 0.5,
-                                .num_prompts = 1500,
-                                .warmups = 2};
+    const options::LoadSettings settings{.request_rate = rate,
+                                         .input_len = 800,
+                                         .output_len = 60,
+                                         .lengths = options::LengthDistribution::uniform,
+                                         .spread = 0.5,
+                                         .num_prompts = 1500,
+                                         .warmups = 2};
     const auto backend = make_cost_model_backend(served_model(), two_groups(6000));
     const formats::BenchPoint exact = run_load(*backend, settings, slo);
     const auto point = backend->measure(settings, slo, {}, {});

@@ -46,16 +46,16 @@ class SizingTest : public testing::Test {
       network->init_random(1);
       return *network;
     };
-    callbacks.point = [this](const SizePoint& p) { points.push_back(p); };
+    callbacks.point = [this](const MeasuredSize& p) { points.push_back(p); };
   }
-  const SizePoint& at(Workload workload, int batch) const {
-    for (const SizePoint& p : points)
+  const MeasuredSize& at(options::Workload workload, int batch) const {
+    for (const MeasuredSize& p : points)
       if (p.workload == workload && p.batch == batch) return p;
     throw std::out_of_range("no such point");
   }
   SizingRequest request;
   SizingCallbacks callbacks;
-  std::vector<SizePoint> points;
+  std::vector<MeasuredSize> points;
   std::unique_ptr<engine::Device> device;
   std::unique_ptr<engine::Network> network;
   int loads = 0;
@@ -66,16 +66,17 @@ TEST_F(SizingTest, MeasuresEveryPointInOrderWithThePredictedMemory) {
   ASSERT_EQ(points.size(), 9u);
   EXPECT_EQ(loads, 1);
   size_t next = 0;
-  for (const Workload workload : {Workload::rollout, Workload::forward, Workload::chunked_forward})
+  for (const options::Workload workload :
+       {options::Workload::rollout, options::Workload::forward, options::Workload::chunked_forward})
     for (const int batch : {1, 3, 9}) {
-      const SizePoint& p = points[next++];
+      const MeasuredSize& p = points[next++];
       EXPECT_EQ(p.workload, workload);
       EXPECT_EQ(p.batch, batch);
       ASSERT_TRUE(p.measured && p.fits());
-      EXPECT_EQ(p.measured->tokens, batch * (workload == Workload::rollout ? 12 : 32));
+      EXPECT_EQ(p.measured->tokens, batch * (workload == options::Workload::rollout ? 12 : 32));
       EXPECT_GT(p.measured->seconds, 0);
       EXPECT_GE(p.measured->repeats, 1);
-      if (workload == Workload::rollout) {
+      if (workload == options::Workload::rollout) {
         EXPECT_GT(p.measured->prefill_seconds, 0);
         EXPECT_NEAR(p.measured->prefill_seconds + 11 * p.measured->step_seconds, p.measured->seconds, 1e-9);
       }
@@ -85,35 +86,35 @@ TEST_F(SizingTest, MeasuresEveryPointInOrderWithThePredictedMemory) {
 
 TEST_F(SizingTest, MemoryGrowsByWorkload) {
   measure_sizes(request, callbacks, {});
-  const auto bytes = [&](Workload workload, int batch, MemoryCategory category) {
+  const auto bytes = [&](options::Workload workload, int batch, MemoryCategory category) {
     return static_cast<double>(at(workload, batch).measured->memory[category].value);
   };
   const auto logits = MemoryCategory::logits;
-  EXPECT_NEAR(bytes(Workload::forward, 9, logits) / bytes(Workload::forward, 1, logits), 9, 0.5);
+  EXPECT_NEAR(bytes(options::Workload::forward, 9, logits) / bytes(options::Workload::forward, 1, logits), 9, 0.5);
   const double kept = 9 * 32 * (16 * 8 + 4) + 3 * 4096;  // kept for every position, in whole pages
-  EXPECT_LE(bytes(Workload::chunked_forward, 9, logits), 64 * 2048 * 4 + kept);
+  EXPECT_LE(bytes(options::Workload::chunked_forward, 9, logits), 64 * 2048 * 4 + kept);
   // Two layers, keys and values: 32 tokens of a row in blocks of 16, and a window of 16 tokens, which spans two blocks.
-  EXPECT_NEAR(bytes(Workload::rollout, 9, MemoryCategory::kv_cache), 9 * 2 * (32 + 32) * 32 * 4, 4 * 4096);
+  EXPECT_NEAR(bytes(options::Workload::rollout, 9, MemoryCategory::kv_cache), 9 * 2 * (32 + 32) * 32 * 4, 4 * 4096);
 }
 
 TEST_F(SizingTest, SkipsPointsThatDoNotFitAndNamesTheLargestThatDoes) {
-  request.settings.workloads = {Workload::forward, Workload::rollout};
+  request.settings.workloads = {options::Workload::forward, options::Workload::rollout};
   request.settings.batches = {1, 40, 4000};
   request.capacity = Bytes(5'000'000 + 2 * sizes::kPackedBlocks * 2);  // the products' workspace of two threads
   EXPECT_TRUE(measure_sizes(request, callbacks, {}));
   ASSERT_EQ(points.size(), 6u);
-  const SizePoint& too_large = at(Workload::forward, 40);
+  const MeasuredSize& too_large = at(options::Workload::forward, 40);
   EXPECT_FALSE(too_large.fits());
   EXPECT_FALSE(too_large.measured);
   EXPECT_GT(too_large.largest_batch, 1);
   EXPECT_LT(too_large.largest_batch, 40);
-  EXPECT_EQ(at(Workload::forward, 4000).largest_batch, too_large.largest_batch);
-  EXPECT_TRUE(at(Workload::forward, 1).measured);
+  EXPECT_EQ(at(options::Workload::forward, 4000).largest_batch, too_large.largest_batch);
+  EXPECT_TRUE(at(options::Workload::forward, 1).measured);
   EXPECT_LE(device->arena.use().at_peak.total(), request.capacity);
   // The named batch fits and the next one does not.
   points.clear();
   const int largest = too_large.largest_batch;
-  request.settings.workloads = {Workload::forward};
+  request.settings.workloads = {options::Workload::forward};
   request.settings.batches = {largest, largest + 1};
   measure_sizes(request, callbacks, {});
   EXPECT_TRUE(points.at(0).measured) << points.at(0).error;
@@ -125,7 +126,7 @@ TEST_F(SizingTest, LoadsNothingIfTheWeightsDoNotFit) {
   EXPECT_TRUE(measure_sizes(request, callbacks, {}));
   EXPECT_EQ(loads, 0);
   ASSERT_EQ(points.size(), 9u);
-  for (const SizePoint& p : points) EXPECT_EQ(p.largest_batch, 0);
+  for (const MeasuredSize& p : points) EXPECT_EQ(p.largest_batch, 0);
 }
 
 TEST_F(SizingTest, ReportsProgressAndKeepsCompletePointsOnStop) {
@@ -146,7 +147,7 @@ TEST_F(SizingTest, ReportsProgressAndKeepsCompletePointsOnStop) {
   request.settings.batches = {2, 9};
   EXPECT_FALSE(measure_sizes(request, callbacks, stop.get_token()));
   ASSERT_EQ(points.size(), 3u);
-  EXPECT_EQ(points.back().workload, Workload::forward);
+  EXPECT_EQ(points.back().workload, options::Workload::forward);
   EXPECT_EQ(points.back().batch, 2);
 }
 

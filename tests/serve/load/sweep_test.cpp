@@ -31,7 +31,7 @@ class RecordingBackend : public LoadBackend {
     if (loads.size() == stops_at) source.request_stop();
     return result;
   }
-  std::vector<LoadSettings> loads;
+  std::vector<options::LoadSettings> loads;
   std::vector<size_t> restarts;  // loads before each
   std::stop_source source;
   size_t fails_at = 0, stops_at = 0;
@@ -74,7 +74,7 @@ TEST_F(SweepTest, RunsPointsInOrderWithDifferentPrompts) {
 
 TEST_F(SweepTest, ResumesWithTheSameLoads) {
   ASSERT_TRUE(run());
-  const std::vector<LoadSettings> whole = backend.loads;
+  const std::vector<options::LoadSettings> whole = backend.loads;
   done = {points[0], points[2]};
   points.clear(), backend.loads.clear();
   ASSERT_TRUE(run());
@@ -100,7 +100,7 @@ TEST_F(SweepTest, RepeatsHaveDifferentSeedsAndResume) {
 
 TEST_F(SweepTest, EachRepeatOfALengthIsAServerThatTakesTheRatesInTheirOrder) {
   settings.repeats = 2, settings.request_rates = {4, 1, 2}, settings.input_lens = {64, 16};
-  for (const PromptMode prompts : {PromptMode::salted, PromptMode::replayed}) {
+  for (const options::PromptMode prompts : {options::PromptMode::salted, options::PromptMode::replayed}) {
     settings.load.prompts = prompts;
     points.clear(), backend.loads.clear(), backend.restarts.clear();
     ASSERT_TRUE(run());
@@ -109,9 +109,9 @@ TEST_F(SweepTest, EachRepeatOfALengthIsAServerThatTakesTheRatesInTheirOrder) {
     for (size_t i = 0; i < points.size(); ++i) {
       EXPECT_EQ(points[i].request_rate, settings.request_rates[i % 3]);
       EXPECT_EQ(points[i].input_len, i / 3 % 2 == 0 ? 64 : 16);
-      EXPECT_EQ(points[i].is_cold, prompts == PromptMode::replayed && i % 3 == 0);
+      EXPECT_EQ(points[i].is_cold, prompts == options::PromptMode::replayed && i % 3 == 0);
       for (size_t j = 0; j < i; ++j) {  // prompts of the loads
-        const bool is_same_server = prompts == PromptMode::replayed && i / 3 == j / 3;
+        const bool is_same_server = prompts == options::PromptMode::replayed && i / 3 == j / 3;
         EXPECT_EQ(std::pair(backend.loads[i].salt, backend.loads[i].seed) ==
                       std::pair(backend.loads[j].salt, backend.loads[j].seed),
                   is_same_server);
@@ -121,7 +121,7 @@ TEST_F(SweepTest, EachRepeatOfALengthIsAServerThatTakesTheRatesInTheirOrder) {
 }
 
 TEST_F(SweepTest, AResumedServerThatKeepsItsCacheTakesTheFinishedRatesAgain) {
-  settings.repeats = 2, settings.load.prompts = PromptMode::replayed, settings.input_lens = {64};
+  settings.repeats = 2, settings.load.prompts = options::PromptMode::replayed, settings.input_lens = {64};
   ASSERT_TRUE(run());
   ASSERT_EQ(points.size(), 4u);
   done = {points[0], points[1], points[2]};  // the first repeat is complete: its cache is of no use
@@ -140,9 +140,9 @@ TEST_F(SweepTest, CountsPointsAndRequests) {
   settings.repeats = 3, settings.num_prompts_at = {{512, 7}};
   EXPECT_EQ(settings.points(), 12);
   EXPECT_EQ(settings.requests(), 3 * 2 * (10 + 7));
-  settings.load.arrival = Arrival::recorded;
+  settings.load.arrival = options::Arrival::recorded;
   EXPECT_EQ(settings.points(), 12);
-  settings.load.arrival = Arrival::burst;
+  settings.load.arrival = options::Arrival::burst;
   EXPECT_EQ(settings.points(), 6);
 }
 
@@ -160,13 +160,13 @@ TEST_F(SweepTest, ErrorKeepsCompletePoints) {
 }
 
 TEST_F(SweepTest, ClosedLoopsAndBurstsHaveOnePointPerLength) {
-  for (const Arrival arrival : {Arrival::closed, Arrival::burst}) {
+  for (const options::Arrival arrival : {options::Arrival::closed, options::Arrival::burst}) {
     settings.load.arrival = arrival, settings.load.concurrency = 4;
     points.clear(), backend.loads.clear(), done.clear();
     ASSERT_TRUE(run());
     ASSERT_EQ(points.size(), 2u);
-    EXPECT_EQ(std::isnan(points[0].request_rate), arrival == Arrival::closed);
-    EXPECT_EQ(points[0].request_rate == std::numeric_limits<double>::infinity(), arrival == Arrival::burst);
+    EXPECT_EQ(std::isnan(points[0].request_rate), arrival == options::Arrival::closed);
+    EXPECT_EQ(points[0].request_rate == std::numeric_limits<double>::infinity(), arrival == options::Arrival::burst);
     done = points;
     backend.loads.clear();
     ASSERT_TRUE(run());

@@ -11,7 +11,6 @@
 #include "core/engine/generate/sampler.h"
 #include "core/formats/peft/peft_adapter.h"
 #include "core/serve/scheduling/engine_executor.h"
-#include "core/serve/scheduling/engine_kv_layout.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 
@@ -32,15 +31,15 @@ struct Outcome {
 };
 
 // The adapter of a tuned network as a file would hold it.
-formats::Adapter adapter_of(const Network& tuned) {
-  formats::Adapter adapter;
-  for (const engine::LoraModule& m : tuned.lora())
+formats::PeftAdapter adapter_of(const Network& tuned) {
+  formats::PeftAdapter adapter;
+  for (const engine::LoraTensors& m : tuned.lora())
     adapter.modules.push_back(
         {m.target, m.rank, m.alpha, {m.a.begin(), m.a.end()}, {m.b.begin(), m.b.end()}, {m.m.begin(), m.m.end()}});
   return adapter;
 }
 
-using Adapters = std::map<std::string, formats::Adapter>;
+using Adapters = std::map<std::string, formats::PeftAdapter>;
 
 Outcome serve(Network& network, const SchedulerSettings& settings, const std::vector<Job>& jobs,
               const Adapters& adapters = {}) {
@@ -236,7 +235,7 @@ TEST_P(EngineExecutorTest, UsesTheAdapterOfEachRequest) {
   some.dora = true;
   second.add_lora(some, 7);
   engine::test::randomise_adapters(second, 8);
-  for (const engine::LoraModule& module : second.lora())
+  for (const engine::LoraTensors& module : second.lora())
     for (size_t i = 0; i < module.m.size(); ++i) module.m[i] *= i % 2 == 0 ? 1.4f : 0.7f;
   second.parameters_changed();
   std::vector<Job> jobs = mixed_jobs();

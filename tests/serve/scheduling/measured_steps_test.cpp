@@ -11,7 +11,6 @@
 #include "core/base/rng.h"
 #include "core/serve/load/simulated_backend.h"
 #include "core/serve/scheduling/engine_executor.h"
-#include "core/serve/scheduling/engine_kv_layout.h"
 #include "core/serve/scheduling/step_timing.h"
 #include "tests/engine/tiny_model.h"
 #include "tests/serve/load/linear_cost_backend.h"
@@ -19,16 +18,16 @@
 namespace mw::serve {
 namespace {
 
-double truth(const StepWork& w) {
+double truth(const formats::ServingStepWork& w) {
   return 2e-4 + 1e-5 * std::min(w.tokens, 16.0) + 4e-6 * std::max(0.0, w.tokens - 16) + 3e-5 * w.sampled +
          2e-9 * w.read + 5e-10 * w.pairs;
 }
 
-std::vector<TimedStep> synthetic_steps(double noise, int delayed) {
+std::vector<formats::TimedStep> synthetic_steps(double noise, int delayed) {
   Rng rng{5};
-  std::vector<TimedStep> steps;
+  std::vector<formats::TimedStep> steps;
   for (int i = 0; i < 600; ++i) {
-    StepWork w;
+    formats::ServingStepWork w;
     w.requests = w.sampled = 1 + static_cast<double>(rng.below(16));
     w.tokens = w.requests + (i % 3 == 0 ? static_cast<double>(rng.below(400)) : 0);
     w.read = w.requests * 1000 * static_cast<double>(rng.below(50));
@@ -44,32 +43,31 @@ TEST(MeasuredSteps, FitsTheTermsAndIgnoresDelayedSteps) {
   EXPECT_LT(exact.median_error(), 1e-3);
   const MeasuredStepModel rough(synthetic_steps(0.1, 25));
   EXPECT_NEAR(rough.median_error(), 0.05, 0.03);
-  for (const TimedStep& s : synthetic_steps(0, 0)) {
+  for (const formats::TimedStep& s : synthetic_steps(0, 0)) {
     EXPECT_NEAR(exact.seconds(s.work) / s.seconds, 1, 0.01);
     EXPECT_NEAR(rough.seconds(s.work) / s.seconds, 1, 0.08);
   }
-  const std::vector<TimedStep> few(7, TimedStep{{}, 1});
+  const std::vector<formats::TimedStep> few(7, formats::TimedStep{{}, 1});
   EXPECT_THROW(MeasuredStepModel{few}, Error);
 }
 
 TEST(MeasuredSteps, MergedStepsGiveTheSameModel) {
-  const std::vector<TimedStep> all = synthetic_steps(0.1, 0);
-  const std::vector<formats::StepTime> kept = merge_similar_steps(all);
+  const std::vector<formats::TimedStep> all = synthetic_steps(0.1, 0);
+  const std::vector<formats::TimedStep> kept = merge_similar_steps(all);
   EXPECT_LT(kept.size(), all.size() * 2 / 3);
-  const std::vector<TimedStep> few_steps = timed_steps(kept);
-  const auto sums = [](const std::vector<TimedStep>& steps) {
+  const auto sums = [](const std::vector<formats::TimedStep>& steps) {
     std::array<double, 5> s{};
-    for (const TimedStep& t : steps) {
+    for (const formats::TimedStep& t : steps) {
       s[0] += t.count, s[1] += t.count * t.seconds, s[2] += t.count * t.work.tokens;
       s[3] += t.count * t.work.read, s[4] += t.count * t.work.pairs;
     }
     return s;
   };
-  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(sums(few_steps)[i] / sums(all)[i], 1, 1e-9) << i;
-  const MeasuredStepModel whole(all), merged(few_steps);
-  for (const TimedStep& s : synthetic_steps(0, 0))
+  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(sums(kept)[i] / sums(all)[i], 1, 1e-9) << i;
+  const MeasuredStepModel whole(all), merged(kept);
+  for (const formats::TimedStep& s : synthetic_steps(0, 0))
     EXPECT_NEAR(merged.seconds(s.work) / whole.seconds(s.work), 1, 0.05) << s.work.tokens;
-  EXPECT_NEAR(merged.scaled_to(all).seconds(all[0].work) / whole.scaled_to(few_steps).seconds(all[0].work), 1, 0.05);
+  EXPECT_NEAR(merged.scaled_to(all).seconds(all[0].work) / whole.scaled_to(kept).seconds(all[0].work), 1, 0.05);
 }
 
 TEST(MeasuredSteps, CountsAttendedKeysPerLayer) {
@@ -87,7 +85,7 @@ TEST(MeasuredSteps, CountsAttendedKeysPerLayer) {
   EXPECT_EQ(work(0, 7).read, 0);
 }
 
-// Steps take a known time on a virtual clock; few_steps are delayed.
+// Steps take a known time on a virtual clock; kept are delayed.
 class SyntheticExecutor : public Executor {
  public:
   explicit SyntheticExecutor(model::Config config, int delayed = 0) : config_(std::move(config)), delayed_(delayed) {}
@@ -122,7 +120,7 @@ TEST(MeasuredSteps, SimulatedSweepMatchesTheTimedMachine) {
     shown = share;
   };
   const double before = machine.clock()();
-  const std::vector<TimedStep> steps = time_steps(machine, short_ones, config, timing);
+  const std::vector<formats::TimedStep> steps = time_steps(machine, short_ones, config, timing);
   EXPECT_LT(machine.clock()() - before, 1.7) << "the budget and at most one more step";
   EXPECT_GT(shown, 0.9);
   const MeasuredStepModel model(steps);
@@ -131,7 +129,7 @@ TEST(MeasuredSteps, SimulatedSweepMatchesTheTimedMachine) {
   const auto measured = make_simulated_backend(std::make_unique<SyntheticExecutor>(config), s);
   for (const int len : {40, 500})  // prompts in one step and in chunks
     for (const double rate : {20.0, 120.0, 4000.0}) {
-      const LoadSettings load{.request_rate = rate, .input_len = len, .output_len = 32, .num_prompts = 150};
+      const options::LoadSettings load{.request_rate = rate, .input_len = len, .output_len = 32, .num_prompts = 150};
       const formats::BenchPoint a = run_load(*measured, load), b = run_load(*simulated, load);
       EXPECT_EQ(a.verdict, b.verdict) << len << " at " << rate;
       EXPECT_NEAR(b.output_throughput / a.output_throughput, 1, 0.02) << len << " at " << rate;
@@ -145,13 +143,14 @@ TEST(MeasuredSteps, ScalingAccountsForDelayedSteps) {
   SchedulerSettings s = roomy(16, 256);
   s.max_model_len = 600;
   SyntheticExecutor machine(config, 50);
-  const std::vector<TimedStep> steps = time_steps(machine, s, config, {.budget_s = 4, .clock = machine.clock()});
+  const std::vector<formats::TimedStep> steps =
+      time_steps(machine, s, config, {.budget_s = 4, .clock = machine.clock()});
   const MeasuredStepModel model = MeasuredStepModel(steps).scaled_to(steps);
   EXPECT_LT(model.median_error(), 0.01) << "delayed steps do not affect the fit";
   const auto simulated = make_simulated_backend(std::make_unique<MeasuredExecutor>(model, config), s);
   const auto measured = make_simulated_backend(std::make_unique<SyntheticExecutor>(config, 50), s);
   for (const double rate : {20.0, 4000.0}) {
-    const LoadSettings load{.request_rate = rate, .input_len = 40, .output_len = 32, .num_prompts = 300};
+    const options::LoadSettings load{.request_rate = rate, .input_len = 40, .output_len = 32, .num_prompts = 300};
     const formats::BenchPoint a = run_load(*measured, load), b = run_load(*simulated, load);
     EXPECT_NEAR(b.output_throughput / a.output_throughput, 1, 0.03) << rate;
     EXPECT_NEAR(b.tpot.median / a.tpot.median, 1, 0.1) << rate;
@@ -171,17 +170,17 @@ TEST(MeasuredSteps, TimesFitsAndSimulatesTheEngine) {
   engine::test::fill(network, 8, 0.25f);
   SchedulerSettings s{.max_num_seqs = 8, .max_num_batched_tokens = 64, .max_model_len = 120, .kv = {}};
   s = lay_out_engine_kv(network.config(), s, Bytes(0));
-  std::vector<TimedStep> steps;
+  std::vector<formats::TimedStep> steps;
   {
     EngineExecutor executor(network, s);
     steps = time_steps(executor, s, network.config(), {.budget_s = 0.2, .first_id = 3});
   }
   ASSERT_GE(steps.size(), 2 * MeasuredStepModel::kTerms);
-  for (const TimedStep& step : steps) ASSERT_GT(step.seconds, 0);
+  for (const formats::TimedStep& step : steps) ASSERT_GT(step.seconds, 0);
   const MeasuredStepModel model(steps);
   EXPECT_FALSE(model.describe().empty());
-  LoadSettings load;
-  load.arrival = Arrival::closed, load.concurrency = 1;
+  options::LoadSettings load;
+  load.arrival = options::Arrival::closed, load.concurrency = 1;
   load.input_len = 20, load.output_len = 10, load.num_prompts = 5;
   const auto simulated = make_simulated_backend(std::make_unique<MeasuredExecutor>(model, network.config()), s);
   const LoadResult result = simulated->run(make_load(load), {}, {});

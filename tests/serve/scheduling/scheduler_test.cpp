@@ -246,7 +246,7 @@ TEST(Scheduler, ComputesEveryTokenOnceWithinLimitsUnderRandomTraffic) {
     s.max_model_len = 90;
     s.chunked_prefill = rng.below(3) ? ChunkedPrefill::on : ChunkedPrefill::off;
     s.prefix_cache = rng.below(3) ? PrefixCache::on : PrefixCache::off;
-    s.policy = rng.below(2) ? SchedulingPolicy::fcfs : SchedulingPolicy::priority;
+    s.policy = rng.below(2) ? options::SchedulingPolicy::fcfs : options::SchedulingPolicy::priority;
     if (rng.below(2)) s.kv.groups.push_back({.window = static_cast<int>(1 + rng.below(30)), .block_bytes = Bytes(1)});
     if (rng.below(3) == 0) s.kv.groups[0].max_blocks = static_cast<int>(20 + rng.below(20));
     SchedulerChecker checker(s);
@@ -283,7 +283,7 @@ TEST(Scheduler, ComputesEveryTokenOnceWithinLimitsUnderRandomTraffic) {
       EXPECT_FALSE(checker.finished.contains(id));
       ++rejections;
     }
-    if (s.policy == SchedulingPolicy::fcfs) {
+    if (s.policy == options::SchedulingPolicy::fcfs) {
       std::vector<RequestId> order = checker.admitted;
       EXPECT_TRUE(std::is_sorted(order.begin(), order.end())) << "admitted in order of arrival";
     }
@@ -361,7 +361,7 @@ TEST(Scheduler, PreemptedRequestReusesItsCachedBlocks) {
 
 TEST(Scheduler, OrdersAndPreemptsByPriority) {
   SchedulerSettings s = settings(12);
-  s.policy = SchedulingPolicy::priority, s.prefix_cache = PrefixCache::off, s.max_num_seqs = 2;
+  s.policy = options::SchedulingPolicy::priority, s.prefix_cache = PrefixCache::off, s.max_num_seqs = 2;
   SchedulerChecker checker(s);
   checker.add(request(1, 4, 30, 5));
   checker.add(request(2, 4, 3, 9));
@@ -378,7 +378,7 @@ TEST(Scheduler, OrdersAndPreemptsByPriority) {
 
 TEST(Scheduler, PreemptsAnItemThatIsAlreadyInTheStep) {
   SchedulerSettings s = settings(5);
-  s.policy = SchedulingPolicy::priority, s.prefix_cache = PrefixCache::off;
+  s.policy = options::SchedulingPolicy::priority, s.prefix_cache = PrefixCache::off;
   SchedulerChecker checker(s);
   checker.add(request(1, 7, 8, 9));  // admitted first, lowest priority
   checker.step();
@@ -451,7 +451,7 @@ TEST(Scheduler, PrefixCacheHitSavesExactlyItsTokens) {
 
 class ListedQueue : public OutsideQueue {
  public:
-  explicit ListedQueue(SchedulingPolicy policy) : policy_(policy) {}
+  explicit ListedQueue(options::SchedulingPolicy policy) : policy_(policy) {}
   size_t size() const override { return requests.size(); }
   Rank first() const override { return rank(*at_first()); }
   ScheduledRequest take() override {
@@ -465,11 +465,11 @@ class ListedQueue : public OutsideQueue {
  private:
   static Rank rank(const ScheduledRequest& r) { return {r.priority, r.arrival_s}; }
   std::vector<ScheduledRequest>::const_iterator at_first() const {
-    if (policy_ == SchedulingPolicy::fcfs) return requests.begin();
+    if (policy_ == options::SchedulingPolicy::fcfs) return requests.begin();
     return std::min_element(requests.begin(), requests.end(),
                             [](const auto& a, const auto& b) { return rank(a) < rank(b); });
   }
-  SchedulingPolicy policy_;
+  options::SchedulingPolicy policy_;
 };
 
 enum class Queueing { in_scheduler, outside };
@@ -512,7 +512,7 @@ std::vector<std::string> history_of(const SchedulerSettings& s, Queueing queuein
 }
 
 TEST(Scheduler, QueuesOutsideAndInsideGiveTheSameSteps) {
-  for (const SchedulingPolicy policy : {SchedulingPolicy::fcfs, SchedulingPolicy::priority})
+  for (const options::SchedulingPolicy policy : {options::SchedulingPolicy::fcfs, options::SchedulingPolicy::priority})
     for (const KvReservation reservation : {KvReservation::computed, KvReservation::whole}) {
       SchedulerSettings s = settings(16);  // 64 tokens: some requests are preempted, some never fit
       s.policy = policy;

@@ -2,17 +2,12 @@
 #include "ui/pages/compare/compare_charts.h"
 
 #include <QComboBox>
-#include <QHBoxLayout>
-#include <QLabel>
 #include <QStackedWidget>
 #include <QTabBar>
-#include <QVBoxLayout>
 #include <algorithm>
 
 #include "ui/pages/compare/compare_tray.h"
 #include "ui/pages/compare/runs_at_playhead.h"
-#include "ui/theme/text.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {

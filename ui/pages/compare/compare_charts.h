@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The views of the Compare page as tabs, with the controls that they share. GUI thread.
 #pragma once
-#include <QWidget>
-
 #include "ui/pages/compare/compare_view.h"
 
 class QComboBox;

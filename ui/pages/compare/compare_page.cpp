@@ -3,38 +3,20 @@
 
 #include <QButtonGroup>
 #include <QClipboard>
-#include <QDir>
-#include <QDoubleValidator>
-#include <QEvent>
-#include <QFileDialog>
 #include <QGuiApplication>
-#include <QHeaderView>
-#include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
-#include <QPushButton>
 #include <QShortcut>
-#include <QTabBar>
-#include <QTableView>
-#include <QToolButton>
-#include <QVBoxLayout>
 #include <QWidgetAction>
 #include <algorithm>
-#include <utility>
 
 #include "core/compare/attribution.h"
 #include "core/import/bundle.h"
-#include "ui/pages/compare/compare_tray.h"
-#include "ui/pages/compare/comparison_export.h"
 #include "ui/session/action_registry.h"
 #include "ui/session/replay_offer.h"
 #include "ui/session/run_controller.h"
 #include "ui/session/session.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/toast.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {

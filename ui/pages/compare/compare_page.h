@@ -3,21 +3,15 @@
 // the differences, and charts. Serving, training and size runs have a comparison each. GUI thread.
 #pragma once
 #include <QFileInfo>
-#include <QWidget>
 
 #include "ui/pages/compare/compare_charts.h"
 #include "ui/pages/compare/compare_tray.h"
-#include "ui/pages/compare/compared_reader.h"
 #include "ui/pages/compare/comparison_model.h"
 #include "ui/pages/compare/replay_dialog.h"
-#include "ui/session/background_task.h"
 #include "ui/session/workspace.h"
 
 class QButtonGroup;
-class QLabel;
 class QLineEdit;
-class QHBoxLayout;
-class QSplitter;
 class QTabBar;
 class QTableView;
 

@@ -1,27 +1,53 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/compare/compare_tray.h"
 
-#include <QContextMenuEvent>
-#include <QHBoxLayout>
-#include <QKeyEvent>
-#include <QLabel>
 #include <QMenu>
-#include <QMimeData>
-#include <QMouseEvent>
-#include <QPainter>
 #include <QTabBar>
-#include <QToolButton>
-#include <QUrl>
 
+#include "core/compare/audited_training.h"
 #include "core/compare/recording.h"
 #include "ui/charts/chart_strokes.h"
 #include "ui/run_views/run_drag.h"
 #include "ui/run_views/sweep_lines.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
+#include "ui/session/store_reader.h"
 
 namespace mw::ui {
+
+void ComparedReader::read_run(const store::RunId& run) {
+  start(with_store(folders_.runs,
+                   [load = context_, run](store::Store& store, const ReportProgress&, const std::stop_token&) {
+                     std::vector<compare::ComparedRun> out;
+                     out.push_back(compare::compared(store, run));
+                     compare::add_audit(out.back(), *load());
+                     return out;
+                   }));
+}
+
+void ComparedReader::read_file(const std::filesystem::path& file) {
+  start([load = context_, file](const ReportProgress&, const std::stop_token&) {
+    return compare::compared_files(file, *load());
+  });
+}
+
+void ComparedReader::start(Task::Work work) {
+  Task& task = *tasks_.emplace_back(std::make_unique<Task>());
+  connect(&task, &BackgroundWork::ended, this, &ComparedReader::deliver);
+  task.start(std::move(work));
+}
+
+void ComparedReader::deliver() {
+  while (!tasks_.empty() && !tasks_.front()->is_busy()) {
+    Task* task = tasks_.front().release();
+    tasks_.pop_front();
+    task->deleteLater();  // may be emitting ended()
+    if (task->result())
+      emit read(*task->result());
+    else if (task->problem())
+      emit problem(*task->problem());
+  }
+  emit settled();
+}
+
 namespace {
 
 constexpr QSize kSample(26, 14);
@@ -42,7 +68,7 @@ QStringList full_names(const std::vector<compare::ComparedRun>& runs) {
 }
 
 // The line of the run as in the charts: colour, style and mark.
-QIcon line_sample(int at, formats::Provenance provenance, double scale) {
+QIcon line_sample(int at, formats::ResultProvenance provenance, double scale) {
   QPixmap pixmap(kSample * scale);
   pixmap.setDevicePixelRatio(scale);
   pixmap.fill(Qt::transparent);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/compare/compare_view.h"
 
-#include <QSplitter>
-#include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
 
@@ -10,9 +8,6 @@
 #include "core/compare/compared_snapshots.h"
 #include "ui/run_views/run_lines.h"
 #include "ui/run_views/sweep_lines.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -111,16 +106,16 @@ std::function<CompareView*(const CompareInput&)> charts_view(std::vector<ChartSp
 }
 
 ChartSpec latency_spec(const QString& title, const QString& unit) {
-  return {title, unit, no_metric(), Quantity::seconds, Scale::logarithmic};
+  return {title, unit, no_metric(), AxisQuantity::seconds, Scale::logarithmic};
 }
 
 ChartSpec share_spec(const QString& title, const QString& unit, const QString& empty, size_t axis) {
-  return {title, unit, empty.isEmpty() ? no_metric() : empty, Quantity::plain, Scale::linear, axis, true};
+  return {title, unit, empty.isEmpty() ? no_metric() : empty, AxisQuantity::plain, Scale::linear, axis, true};
 }
 
 ChartSpec token_cost_spec() {
   return {CompareView::tr("Cost of tokens"), CompareView::tr("USD per million tokens"),
-          CompareView::tr("The prices of these runs are unknown"), Quantity::plain, Scale::logarithmic};
+          CompareView::tr("The prices of these runs are unknown"), AxisQuantity::plain, Scale::logarithmic};
 }
 
 std::vector<ChartSpec> sweep_chart_specs() {
@@ -131,7 +126,7 @@ std::vector<ChartSpec> sweep_chart_specs() {
 }
 
 void set_axis(ChartLink& axis, const QString& name, std::vector<Tick> stops) {
-  axis.set_x(name, Quantity::plain);
+  axis.set_x(name, AxisQuantity::plain);
   axis.set_data(range_of(stops));
   axis.set_stops(std::move(stops));
 }
@@ -180,10 +175,10 @@ void show_trade_offs(const CompareInput& in, CompareView& view,
       all.push_back({.name = CompareView::tr("Pareto front"),
                      .color = theme().text,
                      .raw = series_of(front),
-                     .origin = Origin::requested});
+                     .origin = LineOrigin::requested});
     view.charts()[i]->set_lines(std::move(all));
   }
-  view.axis().set_x(x, Quantity::plain);
+  view.axis().set_x(x, AxisQuantity::plain);
   view.axis().set_data({0, std::max(1.0, most * 1.05)});
 }
 
@@ -198,7 +193,7 @@ void show_training(const CompareInput& in, CompareView& view, const std::vector<
     view.charts()[i]->set_lines(std::move(all));
   }
   in.steps.set_x(in.by_time ? CompareView::tr("time") : CompareView::tr("step"),
-                 in.by_time ? Quantity::seconds : Quantity::count);
+                 in.by_time ? AxisQuantity::seconds : AxisQuantity::count);
   in.steps.set_data({0, most});
 }
 

@@ -30,7 +30,7 @@ struct CompareInput {
 inline constexpr size_t kSteps = 2;
 struct ChartSpec {
   QString title{}, unit{}, empty{};
-  Quantity quantity = Quantity::plain;
+  AxisQuantity quantity = AxisQuantity::plain;
   Scale scale = Scale::linear;
   size_t axis = 0;  // the view has two x axes of its own; kSteps: that of training
   bool from_zero = false;

@@ -2,7 +2,7 @@
 // Table model of a comparison: a row per key, a column per run, changes against the first run, marks for audit findings
 // and missed SLOs. GUI thread.
 #pragma once
-#include <QCoreApplication>
+#include <filesystem>
 #include <memory>
 
 #include "core/compare/comparison.h"
@@ -45,5 +45,12 @@ class ComparisonModel : public TableModel<compare::ComparisonRow> {
 QString delta_text(double delta);
 // The SLO limit for the key of a result, in ms; 0: none.
 double slo_of_key(const options::Slo& slo, std::string_view key);
+
+// Exports a comparison in the format of the file extension: csv, md and tex as text; html as a report; png, svg and pdf
+// as painted verdict, table and charts in the light theme. GUI thread.
+QString export_filter();  // for the file dialog
+// Writes atomically. Throws Error EXPORT for an unknown extension or if the file cannot be written.
+void export_comparison(const compare::Comparison& comparison, const std::vector<compare::ComparedRun>& runs,
+                       const options::Slo& slo, const std::filesystem::path& file);
 
 }  // namespace mw::ui

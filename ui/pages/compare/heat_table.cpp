@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/compare/heat_table.h"
 
-#include <QFont>
-#include <cmath>
-
 #include "ui/charts/ticks.h"
 #include "ui/pages/compare/comparison_model.h"
 #include "ui/theme/icons.h"
@@ -15,7 +12,7 @@ namespace {
 QString metric_text(double value, views::SweepMetric metric) {
   if (!std::isfinite(value)) return {};
   if (metric == views::SweepMetric::cost) return u"$"_s + QString::number(value, 'f', 2);
-  return value_text(value, views::is_latency(metric) ? Quantity::seconds : Quantity::plain);
+  return value_text(value, views::is_latency(metric) ? AxisQuantity::seconds : AxisQuantity::plain);
 }
 
 }  // namespace
@@ -42,13 +39,12 @@ void HeatTable::show(const std::vector<compare::ComparedRun>& runs, const QStrin
     }
   }
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.input_len < b.input_len; });
-  Columns columns{number_column<HeatRow>(tr("Prompt (tokens)"), [](const HeatRow& r) { return grouped(r.input_len); }),
+  Columns columns{number(tr("Prompt (tokens)"), [](const auto& r) { return grouped(r.input_len); }),
                   {.title = tr("Run"), .text = [](const HeatRow& r) { return r.run; }}};
   for (qsizetype l = 0; l < loads_.size(); ++l) {
     QString title = loads_[l];  // narrow: all loads share the width
     title.replace(u" requests/s"_s, u"/s"_s).replace(u"rate not recorded"_s, u"rate not\nrecorded"_s);
-    columns.push_back(number_column<HeatRow>(
-        title, [this, l](const HeatRow& r) { return cell_text(r.cells[static_cast<size_t>(l)]); }));
+    columns.push_back(number(title, [this, l](const auto& r) { return cell_text(r.cells[static_cast<size_t>(l)]); }));
   }
   set_table(std::move(columns), std::move(rows));
 }

@@ -2,8 +2,6 @@
 // One metric of every run as a table of prompt length by load: value as colour and number, changes against the baseline
 // and marks for audit findings. The runs of one length stand below each other. GUI thread.
 #pragma once
-#include <QCoreApplication>
-
 #include "core/compare/compare_charts.h"
 #include "ui/theme/table_model.h"
 

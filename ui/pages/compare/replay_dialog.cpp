@@ -4,17 +4,11 @@
 #include <QCheckBox>
 #include <QComboBox>
 #include <QCompleter>
-#include <QFormLayout>
-#include <QLabel>
-#include <QLineEdit>
-#include <QProgressBar>
-#include <QPushButton>
-#include <QVBoxLayout>
 
 #include "core/compare/replay_explained.h"
 #include "core/plan/document/plan_request.h"
-#include "core/views/sweep_charts.h"
-#include "ui/form/text_fields.h"
+#include "core/views/sweep_view.h"
+#include "ui/form/form_field.h"
 #include "ui/run_views/sweep_lines.h"
 #include "ui/session/store_reader.h"
 #include "ui/theme/text.h"
@@ -37,9 +31,7 @@ ReplayDialog::ReplayDialog(std::filesystem::path runs_folder, plan::LoadContext 
       runs_folder_(std::move(runs_folder)),
       load_context_(std::move(context)) {
   auto* form = new QFormLayout;
-  points_ = new QComboBox(this);
-  points_->setAccessibleName(tr("Requests"));
-  form->addRow(tr("Requests"), points_);
+  points_ = add_field(*form, tr("Requests"), new QComboBox(this));
   add("model.id", tr("Model"), *form);
   add("target.id", tr("Target"), *form);
   add("mesh.*", tr("Mesh"), *form);
@@ -52,8 +44,8 @@ ReplayDialog::ReplayDialog(std::filesystem::path runs_folder, plan::LoadContext 
   form->addRow(QString(), explain_);
   column_->addLayout(form);
   add_task_rows({tr("Error"), tr("Progress of the replay"), tr("Cancel"), tr("Replay")});
-  progress_->setRange(0, 100);
   confirm_->setToolTip(tr("Simulate the requests at their recorded times and add the result to the comparison"));
+  follow(task_);
   connect(confirm_, &QPushButton::clicked, this, &ReplayDialog::start);
   connect(&task_, &BackgroundWork::changed, this, &ReplayDialog::show_progress);
   connect(&task_, &BackgroundWork::ended, this, &ReplayDialog::show_outcome);
@@ -61,23 +53,23 @@ ReplayDialog::ReplayDialog(std::filesystem::path runs_folder, plan::LoadContext 
 }
 
 void ReplayDialog::add(const std::string& key, const QString& caption, QFormLayout& form) {
-  Field* f = make_field(*experiment::find_parameter(key), this);
+  FormField* f = make_field(*experiment::find_parameter(key), this);
   f->set_compact();
   form.addRow(caption, f);
-  connect(f, &Field::edited, this, [this, f](const Json& value, Gesture) {
+  connect(f, &FormField::edited, this, [this, f](const Json& value, Gesture) {
     if (f->key() == "target.id") edits_.erase("mesh");  // the mesh depends on the target
     edits_[f->key()] = value;
     show_server();
   });
-  connect(f, &Field::cleared, this, [this, f] {
+  connect(f, &FormField::cleared, this, [this, f] {
     edits_.erase(f->key());
     show_server();
   });
   fields_.push_back(f);
 }
 
-Field* ReplayDialog::field(const std::string& key) {
-  for (Field* f : fields_)
+FormField* ReplayDialog::field(const std::string& key) {
+  for (FormField* f : fields_)
     if (f->key() == key) return f;
   return nullptr;
 }
@@ -145,17 +137,15 @@ experiment::Experiment ReplayDialog::server() const {
 
 void ReplayDialog::show_server() {
   const experiment::Experiment experiment = server();
-  for (Field* f : fields_) f->show_value(raw_value(experiment, f->key()));
+  for (FormField* f : fields_) f->show_value(raw_value(experiment, f->key()));
   field("mesh")->set_default_text(default_mesh(experiment));
 }
 
 void ReplayDialog::show_progress() {
   const bool busy = task_.is_busy();
-  progress_->setVisible(busy);
-  progress_->setValue(task_.percent());
   if (busy) result_->show_text(tr("Replaying: %1 % of the requests").arg(task_.percent()));
   points_->setEnabled(!busy);
-  for (Field* f : fields_) f->setEnabled(!busy);
+  for (FormField* f : fields_) f->setEnabled(!busy);
   explain_->setEnabled(!busy);
   confirm_->setEnabled(!busy);
   cancel_->setEnabled(!busy || !task_.is_cancelling());
@@ -187,11 +177,6 @@ void ReplayDialog::start() {
         const Json json = to_json(explained);
         return compare::record_replay(store, server, std::move(explained.predicted), json);
       }));
-}
-
-void ReplayDialog::reject() {
-  if (task_.is_busy()) return task_.cancel();
-  QDialog::reject();
 }
 
 }  // namespace mw::ui

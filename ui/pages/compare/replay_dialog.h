@@ -3,13 +3,12 @@
 // run with the result. GUI thread.
 #pragma once
 #include <map>
-#include <optional>
 
 #include "core/compare/replay.h"
 #include "core/jobs/sweep_run.h"
-#include "ui/form/field.h"
+#include "ui/form/form_field.h"
 #include "ui/session/background_task.h"
-#include "ui/theme/dialog_parts.h"
+#include "ui/session/dialog_parts.h"
 
 class QCheckBox;
 class QComboBox;
@@ -24,15 +23,12 @@ class ReplayDialog : public TaskDialog {
   void open_with(compare::Recording recording, std::optional<size_t> point);
   BackgroundWork& task() { return task_; }
   experiment::Experiment server() const;
-  Field* field(const std::string& key);
+  FormField* field(const std::string& key);
   QComboBox& points() { return *points_; }
   QCheckBox& explain() { return *explain_; }
 
  signals:
   void replayed(const QString& run);  // the run with the result
-
- public slots:
-  void reject() override;  // cancels a running replay
 
  private:
   void add(const std::string& key, const QString& caption, QFormLayout& form);
@@ -47,7 +43,7 @@ class ReplayDialog : public TaskDialog {
   plan::PlanContextPtr context_;
   compare::Recording recording_;
   std::map<std::string, Json> edits_;
-  std::vector<Field*> fields_;
+  std::vector<FormField*> fields_;
   QComboBox* points_;
   QCheckBox* explain_;
   BackgroundTask<store::RunId> task_{"REPLAY"};

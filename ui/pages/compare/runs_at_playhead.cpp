@@ -2,14 +2,9 @@
 #include "ui/pages/compare/runs_at_playhead.h"
 
 #include <QComboBox>
-#include <QHBoxLayout>
-#include <QHeaderView>
-#include <QTableView>
 
 #include "ui/run_views/playhead_bar.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -17,30 +12,29 @@ namespace {
 using Snapshot = compare::RunSnapshot;
 
 TableModel<Snapshot>::Columns snapshot_columns(const QStringList& names) {
+  using Table = TableModel<Snapshot>;
   const auto number = [](const QString& title, std::optional<double> Snapshot::*member, int digits) {
-    return number_column<Snapshot>(
-        title, [=](const Snapshot& s) { return s.*member ? QString::number(*(s.*member), 'g', digits) : QString(); });
+    return Table::number(
+        title, [=](const auto& s) { return s.*member ? QString::number(*(s.*member), 'g', digits) : QString(); });
   };
   const auto bytes = [](const QString& title, std::optional<Bytes> Snapshot::*member) {
-    return number_column<Snapshot>(
-        title, [=](const Snapshot& s) { return s.*member ? qs(to_text(*(s.*member))) : QString(); });
+    return Table::number(title, [=](const auto& s) { return s.*member ? shown(*(s.*member)) : QString(); });
   };
-  return {
-      {.title = RunsAtPlayhead::tr("Run"),
-       .text = [&names](const Snapshot& s) { return names.value(static_cast<qsizetype>(s.column)); }},
-      number_column<Snapshot>(RunsAtPlayhead::tr("Step"),
-                              [](const Snapshot& s) {
-                                return s.ended ? RunsAtPlayhead::tr("%1 (last)").arg(s.step) : QString::number(s.step);
-                              }),
-      number_column<Snapshot>(RunsAtPlayhead::tr("Time"),
-                              [](const Snapshot& s) { return s.time_s ? qs(to_text(Seconds(*s.time_s))) : QString(); }),
-      number(RunsAtPlayhead::tr("Train loss"), &Snapshot::loss, 5),
-      number(RunsAtPlayhead::tr("Eval loss"), &Snapshot::eval_loss, 5),
-      number(RunsAtPlayhead::tr("Rate"), &Snapshot::learning_rate, 3),
-      number(RunsAtPlayhead::tr("Norm"), &Snapshot::gradient_norm, 3),
-      number(RunsAtPlayhead::tr("Tokens/s"), &Snapshot::tokens_per_second, 4),
-      bytes(RunsAtPlayhead::tr("Memory"), &Snapshot::memory),
-      bytes(RunsAtPlayhead::tr("Moved"), &Snapshot::moved)};
+  return {{.title = RunsAtPlayhead::tr("Run"),
+           .text = [&names](const auto& s) { return names.value(static_cast<qsizetype>(s.column)); }},
+          Table::number(RunsAtPlayhead::tr("Step"),
+                        [](const auto& s) {
+                          return s.ended ? RunsAtPlayhead::tr("%1 (last)").arg(s.step) : QString::number(s.step);
+                        }),
+          Table::number(RunsAtPlayhead::tr("Time"),
+                        [](const auto& s) { return s.time_s ? shown(Seconds(*s.time_s)) : QString(); }),
+          number(RunsAtPlayhead::tr("Train loss"), &Snapshot::loss, 5),
+          number(RunsAtPlayhead::tr("Eval loss"), &Snapshot::eval_loss, 5),
+          number(RunsAtPlayhead::tr("Rate"), &Snapshot::learning_rate, 3),
+          number(RunsAtPlayhead::tr("Norm"), &Snapshot::gradient_norm, 3),
+          number(RunsAtPlayhead::tr("Tokens/s"), &Snapshot::tokens_per_second, 4),
+          bytes(RunsAtPlayhead::tr("Memory"), &Snapshot::memory),
+          bytes(RunsAtPlayhead::tr("Moved"), &Snapshot::moved)};
 }
 
 }  // namespace

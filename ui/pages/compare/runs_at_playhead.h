@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The state of every compared training run at the playhead that their charts share, over steps or time. GUI thread.
 #pragma once
-#include <QWidget>
-
 #include "core/compare/compared_snapshots.h"
 #include "ui/charts/chart_link.h"
 #include "ui/theme/table_model.h"

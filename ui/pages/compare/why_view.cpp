@@ -2,15 +2,10 @@
 #include "ui/pages/compare/why_view.h"
 
 #include <QComboBox>
-#include <QHBoxLayout>
 #include <algorithm>
 #include <cmath>
 
 #include "core/compare/recording.h"
-#include "ui/charts/chart.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -28,7 +23,7 @@ QString difference_text(double delta, double most) {
 }
 
 ChartBar end_bar(const QString& name, double value, size_t layer, double most) {
-  ChartBar bar{.name = name, .values = std::vector<double>(4), .origin = Origin::measured, .is_strong = true};
+  ChartBar bar{.name = name, .values = std::vector<double>(4), .origin = LineOrigin::measured, .is_strong = true};
   bar.values[layer] = value;
   bar.text = QString::number(value, 'f', most < 100 ? 1 : 0);
   return bar;
@@ -48,12 +43,12 @@ ChartBars waterfall_bars(const compare::Waterfall& waterfall, const QString& fro
   all.overall = {waterfall.from, 0, 0, waterfall.to};
   for (const auto& part : waterfall.parts) {
     const bool worse = (part.delta() > 0) == (waterfall.metric != compare::WaterfallMetric::output_throughput);
-    const bool predicted = part.source == formats::Provenance::predicted;
+    const bool predicted = part.source == formats::ResultProvenance::predicted;
     ChartBar bar{.name = qs(part.name),
                  .detail = qs(part.text),
                  .values = std::vector<double>(4),
                  .start = std::min(part.before, part.after),
-                 .origin = predicted ? Origin::predicted : Origin::measured,
+                 .origin = predicted ? LineOrigin::predicted : LineOrigin::measured,
                  .text = difference_text(part.delta(), most)};
     bar.values[worse ? 1 : 2] = std::abs(part.delta());
     all.overall[worse ? 1 : 2] += std::abs(part.delta());
@@ -82,7 +77,7 @@ WhyView::WhyView(const std::vector<compare::ComparedRun>& runs, plan::LoadContex
   add_labelled(*row, tr("Compared run"), other_);
   add_labelled(*row, tr("Metric"), metric_);
   other_->setMaximumWidth(240);
-  link_.set_x(tr("factor"), Quantity::count);
+  link_.set_x(tr("factor"), AxisQuantity::count);
   metric_->addItems({tr("Median TTFT (ms)"), tr("Median TPOT (ms)"), tr("Median E2E (ms)"), tr("Output tokens/s")});
   row->addStretch(1);
   column->addLayout(row);
@@ -129,12 +124,13 @@ void WhyView::compute() {
   if (key == computed_key_) return shown_ ? show_bars() : void();
   computed_key_ = key;
   compare::WaterfallEnds ends;
-  if (from && runs_.front().provenance != formats::Provenance::predicted)
+  if (from && runs_.front().provenance != formats::ResultProvenance::predicted)
     ends.from = known(compare::value_of(*from, metric));
-  if (to && runs_[at].provenance != formats::Provenance::predicted) ends.to = known(compare::value_of(*to, metric));
+  if (to && runs_[at].provenance != formats::ResultProvenance::predicted)
+    ends.to = known(compare::value_of(*to, metric));
   show_message(tr("Simulating one factor after another\u2026"));
   task_.start([baseline = compare::server_of(runs_.front()), other = compare::server_of(runs_[at]),
-               point = compare::LoadPoint{either->request_rate, input_len_}, metric, ends,
+               point = serve::LoadPoint{either->request_rate, input_len_}, metric, ends,
                load = context_](const ReportProgress&, const std::stop_token& stop) {
     return compare::waterfall({baseline, other, point, metric, ends}, *load(), stop);
   });

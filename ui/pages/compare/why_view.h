@@ -3,9 +3,8 @@
 // a worker thread; a new request replaces an older one. GUI thread.
 #pragma once
 #include <QWidget>
-#include <optional>
 
-#include "core/compare/waterfall.h"
+#include "core/compare/attribution.h"
 #include "ui/charts/chart.h"
 #include "ui/session/background_task.h"
 

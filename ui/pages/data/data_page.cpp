@@ -2,29 +2,16 @@
 #include "ui/pages/data/data_page.h"
 
 #include <QComboBox>
-#include <QDataStream>
-#include <QEvent>
-#include <QFrame>
-#include <QHeaderView>
-#include <QKeyEvent>
-#include <QLabel>
 #include <QProgressBar>
-#include <QPushButton>
-#include <QSplitter>
 #include <QStackedWidget>
-#include <QTableView>
-#include <QVBoxLayout>
 
 #include "core/experiment/parameters.h"
 #include "ui/pages/data/length_chart.h"
 #include "ui/session/action_registry.h"
-#include "ui/session/document.h"
 #include "ui/session/frame_clock.h"
 #include "ui/session/predictor.h"
 #include "ui/session/session.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
@@ -74,7 +61,7 @@ DataPage::DataPage(Document& document, StoreReader& store, QWidget* parent)
       model_(reader_.rows()),
       stack_(new QStackedWidget(this)) {
   setObjectName(u"pageBody"_s);
-  by_length_.set_x(tr("tokens of a row"), Quantity::count);
+  by_length_.set_x(tr("tokens of a row"), AxisQuantity::count);
   build();
   connect(&document_, &Document::changed, this, [this] { requested_ = false; });
   connect(&reader_, &DataReader::restarted, this, [this] {
@@ -448,7 +435,7 @@ void DataPage::build() {
   bottom_ = make_splitter(Qt::Horizontal, down_);
   lengths_ = new Chart({.title = tr("Rows"),
                         .unit = tr("by length in tokens"),
-                        .quantity = Quantity::count,
+                        .quantity = AxisQuantity::count,
                         .empty = tr("Shown after all rows have been read"),
                         .from_zero = true},
                        by_length_, bottom_);

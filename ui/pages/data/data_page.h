@@ -2,28 +2,17 @@
 // The Data page: the rows of the document's data, the tokens of one row, the lengths of all, and the cost of padding.
 // GUI thread.
 #pragma once
-#include <QWidget>
-
-#include "ui/charts/chart.h"
-#include "ui/pages/data/data_reader.h"
 #include "ui/pages/data/economy_view.h"
 #include "ui/pages/data/rows_model.h"
-#include "ui/pages/data/token_context.h"
 #include "ui/pages/data/token_view.h"
 #include "ui/session/workspace.h"
 
 class QComboBox;
-class QFrame;
-class QLabel;
 class QProgressBar;
-class QPushButton;
-class QSplitter;
 class QStackedWidget;
 class QTableView;
 
 namespace mw::ui {
-
-class ElidedLabel;
 
 class DataPage : public QWidget, public WindowPage {
   Q_OBJECT

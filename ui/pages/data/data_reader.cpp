@@ -2,7 +2,7 @@
 #include "ui/pages/data/data_reader.h"
 
 #include "core/base/files.h"
-#include "core/data/dataset/data_files.h"
+#include "core/data/dataset/data_file.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

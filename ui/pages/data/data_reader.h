@@ -2,11 +2,8 @@
 // Reads the data of the document for the Data page on worker threads: all rows for their lengths, and the selected row
 // for its tokens. An edit restarts it and drops results of the older document. Drained by the frame clock. GUI thread.
 #pragma once
-#include <QElapsedTimer>
 #include <QFileSystemWatcher>
-#include <QObject>
 #include <QTimer>
-#include <memory>
 #include <variant>
 
 #include "core/base/latest_task_worker.h"

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/data/economy_view.h"
 
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
-
 namespace mw::ui {
 namespace {
 
@@ -21,7 +17,7 @@ ChartBar economy_bar(const views::DataEconomy& economy, views::PadTo pad_to, dat
   const bool longest = pad_to == views::PadTo::longest, packed = packing == data::Packing::pack;
   const views::PaddedShares shares = shares_of(packed ? economy.packed : economy.plain, pad_to);
   ChartBar bar{.name = longest ? EconomyView::tr("longest row") : EconomyView::tr("max_len"),
-               .origin = Origin::measured,
+               .origin = LineOrigin::measured,
                .text = qs(count_text(static_cast<double>(shares.padded))),
                .tip = explanation(pad_to)};
   if (packed) {
@@ -60,10 +56,12 @@ QString cost_words(const views::TokenCost& cost) {
 
 EconomyView::EconomyView(QWidget* parent)
     : QWidget(parent),
-      chart_(new Chart(
-          {.title = tr("Token economy"), .unit = tr("share of tokens"), .quantity = Quantity::percent, .rows = true},
-          link_, this)) {
-  link_.set_x(tr("padded to"), Quantity::count);
+      chart_(new Chart({.title = tr("Token economy"),
+                        .unit = tr("share of tokens"),
+                        .quantity = AxisQuantity::percent,
+                        .rows = true},
+                       link_, this)) {
+  link_.set_x(tr("padded to"), AxisQuantity::count);
   setMinimumSize(kLeastEconomy);
   flush_layout<QVBoxLayout>(this)->addWidget(chart_);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/data/length_chart.h"
 
-#include <QObject>
 #include <algorithm>
 
 #include "ui/charts/chart_types.h"

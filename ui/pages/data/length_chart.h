@@ -8,7 +8,7 @@ namespace mw::ui {
 
 struct LengthChart {
   ChartStack stack{};
-  Span range{};
+  AxisRange range{};
   QString caption{};
   std::vector<LevelLine> limits{};  // vertical lines
 };

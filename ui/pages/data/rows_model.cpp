@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/data/rows_model.h"
 
-#include <QObject>
-#include <algorithm>
-
-#include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {

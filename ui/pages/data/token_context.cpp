@@ -2,9 +2,8 @@
 #include "ui/pages/data/token_context.h"
 
 #include <QMenu>
-#include <QToolButton>
 
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/train/checkpoint.h"
 #include "core/train/run_settings.h"

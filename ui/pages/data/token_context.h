@@ -5,7 +5,6 @@
 #include <QObject>
 
 #include "core/jobs/token_report.h"
-#include "core/views/data_view.h"
 #include "ui/pages/data/data_reader.h"
 #include "ui/session/store_reader.h"
 

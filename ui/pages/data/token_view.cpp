@@ -3,16 +3,10 @@
 
 #include <QClipboard>
 #include <QGuiApplication>
-#include <QHelpEvent>
-#include <QMouseEvent>
 #include <QPainter>
 #include <QScrollBar>
-#include <QToolTip>
 #include <algorithm>
 
-#include "ui/theme/accessible_role.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

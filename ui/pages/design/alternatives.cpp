@@ -2,23 +2,12 @@
 #include "ui/pages/design/alternatives.h"
 
 #include <QComboBox>
-#include <QHBoxLayout>
-#include <QHeaderView>
-#include <QLabel>
 #include <QProgressBar>
-#include <QPushButton>
 #include <QStackedWidget>
-#include <QTableView>
-#include <algorithm>
 
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "ui/charts/chart_types.h"
-#include "ui/theme/axis_color.h"
-#include "ui/theme/icons.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
@@ -52,19 +41,12 @@ CandidatesModel::CandidatesModel()
             .sort_key = [](const Candidate& c) { return c.pareto ? 0 : 1; }},
            {.title = tr("Target"), .text = [](const Candidate& c) { return qs(c.choice.target); }},
            {.title = tr("Mesh"), .text = [](const Candidate& c) { return qs(mesh::to_text(c.choice.mesh)); }},
-           number_column<Candidate>(
-               tr("Request"),
-               [](const Candidate& c) { return c.sweep ? qs(to_text(Seconds(c.sweep->seconds))) : QString(); },
-               [](const Candidate& c) { return c.sweep ? c.sweep->seconds : c.seconds; }),
-           number_column<Candidate>(
-               tr("Step"), [](const Candidate& c) { return qs(to_text(Seconds(c.seconds))); },
-               [](const Candidate& c) { return c.seconds; }),
-           number_column<Candidate>(
-               tr("Cost"), [](const Candidate& c) { return qs(to_text(Usd(c.usd))); },
-               [](const Candidate& c) { return c.usd; }),
-           number_column<Candidate>(
-               tr("Memory"), [](const Candidate& c) { return qs(to_text(c.peak)); },
-               [](const Candidate& c) { return static_cast<double>(c.peak.value); }),
+           number(
+               tr("Request"), [](const auto& c) { return c.sweep ? shown(Seconds(c.sweep->seconds)) : QString(); },
+               [](const auto& c) { return c.sweep ? c.sweep->seconds : c.seconds; }),
+           number_of(tr("Step"), &Candidate::seconds, [](double value) { return shown(Seconds(value)); }),
+           number_of(tr("Cost"), &Candidate::usd, [](double value) { return shown(Usd(value)); }),
+           number_of(tr("Memory"), &Candidate::peak, shown<Bytes>),
            {.title = tr("Settings"),
             .tooltip = tr("Batch and accumulation, remat policy, rows of logits at once: those that differ"),
             .text =
@@ -192,11 +174,11 @@ void Alternatives::build() {
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   chart_ = new Chart({.title = tr("Step time"),
                       .unit = tr("by memory per device"),
-                      .quantity = Quantity::seconds,
+                      .quantity = AxisQuantity::seconds,
                       .empty = tr("Search to see every plan that fits as a point"),
                       .from_zero = true},
                      by_memory_);
-  by_memory_.set_x(tr("memory"), Quantity::bytes);
+  by_memory_.set_x(tr("memory"), AxisQuantity::bytes);
   table_->setItemDelegateForColumn(CandidatesModel::mesh, new AxisTextDelegate(table_));
   views_ = new QStackedWidget(this);
   views_->addWidget(table_);
@@ -311,7 +293,7 @@ void Alternatives::draw() {
   ParetoPoints plans{.name = tr("plans"),
                      .front_name = tr("Pareto front"),
                      .color = outdated_ ? theme().faint : theme().accent,
-                     .origin = Origin::predicted};
+                     .origin = LineOrigin::predicted};
   double most = 0;
   for (const Candidate& c : found_->result.candidates) {
     plans.points.push_back({static_cast<double>(c.peak.value), c.seconds});

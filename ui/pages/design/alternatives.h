@@ -3,10 +3,7 @@
 // plan can be applied. The plans belong to the searched document and to the result of applying one. They are disabled
 // while the document differs and removed when it is replaced. GUI thread.
 #pragma once
-#include <QCoreApplication>
 #include <QSortFilterProxyModel>
-#include <QWidget>
-#include <memory>
 
 #include "core/lint/fixes/diagnostics.h"
 #include "core/plan/calibration/plan_context.h"
@@ -17,9 +14,7 @@
 #include "ui/theme/table_model.h"
 
 class QComboBox;
-class QLabel;
 class QProgressBar;
-class QPushButton;
 class QStackedWidget;
 class QTableView;
 

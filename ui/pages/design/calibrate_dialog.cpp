@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/design/calibrate_dialog.h"
 
-#include <QFileDialog>
-#include <QHeaderView>
-#include <QLabel>
 #include <QMenu>
 #include <QPlainTextEdit>
-#include <QProgressBar>
-#include <QPushButton>
-#include <QSplitter>
-#include <QTableView>
-#include <QToolButton>
-#include <QVBoxLayout>
-#include <algorithm>
 
-#include "ui/theme/dialog_parts.h"
+#include "ui/session/dialog_parts.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -77,51 +64,38 @@ QTableView* table(QAbstractTableModel& model, const QString& name) {
 
 CalibrationRowsModel::CalibrationRowsModel()
     : TableModel(
-          {{.title = tr("Row"), .text = [](const ProposedRow& r) { return qs(r.measured.id); }},
-           {.title = tr("Chip"), .text = [](const ProposedRow& r) { return qs(r.measured.request.target.chip.id); }},
-           {.title = tr("Stack"),
-            .text = [](const ProposedRow& r) { return qs(model::to_string(r.measured.request.stack)); }},
-           {.title = tr("Use"), .text = [](const ProposedRow& r) { return r.used() ? tr("fitted") : tr("held out"); }},
-           number_column<ProposedRow>(tr("Measured"),
-                                      [](const ProposedRow& r) -> QString {
-                                        return value_text(r.measured.value) + u" "_s + qs(r.measured.unit);
-                                      }),
-           number_column<ProposedRow>(tr("Now"), [](const ProposedRow& r) { return value_text(r.now.predicted); }),
-           number_column<ProposedRow>(
-               tr("Held out"),
-               [](const ProposedRow& r) { return r.held_out ? value_text(r.held_out->predicted) : QString(); }),
-           number_column<ProposedRow>(tr("Fitted"),
-                                      [](const ProposedRow& r) { return value_text(r.fitted.predicted); }),
-           number_column<ProposedRow>(tr("Current error"),
-                                      [](const ProposedRow& r) { return qs(audit::error_text(r.now.error)); }),
-           number_column<ProposedRow>(
-               tr("Held-out error"),
-               [](const ProposedRow& r) { return r.held_out ? qs(audit::error_text(r.held_out->error)) : QString(); }),
-           number_column<ProposedRow>(tr("Fitted error"),
-                                      [](const ProposedRow& r) { return qs(audit::error_text(r.fitted.error)); })},
+          {{.title = tr("Row"), .text = [](const auto& r) { return qs(r.measured.id); }},
+           {.title = tr("Chip"), .text = [](const auto& r) { return qs(r.measured.request.target.chip.id); }},
+           {.title = tr("Stack"), .text = [](const auto& r) { return qs(to_string(r.measured.request.stack)); }},
+           {.title = tr("Use"), .text = [](const auto& r) { return r.used() ? tr("fitted") : tr("held out"); }},
+           number(tr("Measured"),
+                  [](const auto& r) -> QString { return value_text(r.measured.value) + u" "_s + qs(r.measured.unit); }),
+           number(tr("Now"), [](const auto& r) { return value_text(r.now.predicted); }),
+           number(tr("Held out"),
+                  [](const auto& r) { return r.held_out ? value_text(r.held_out->predicted) : QString(); }),
+           number(tr("Fitted"), [](const auto& r) { return value_text(r.fitted.predicted); }),
+           number(tr("Current error"), [](const auto& r) { return qs(audit::error_text(r.now.error)); }),
+           number(tr("Held-out error"),
+                  [](const auto& r) { return r.held_out ? qs(audit::error_text(r.held_out->error)) : QString(); }),
+           number(tr("Fitted error"), [](const auto& r) { return qs(audit::error_text(r.fitted.error)); })},
           [](const ProposedRow& r, int column, int role) -> QVariant {
             if (role == Qt::ToolTipRole) return row_tooltip(r);
             return role == Qt::ForegroundRole ? row_color(r, column) : QVariant();
           }) {}
 
 EfficienciesModel::EfficienciesModel()
-    : TableModel({{.title = tr("Efficiency"), .text = [](const ProposedEfficiency& e) { return qs(e.factor.name); }},
-                  {.title = tr("Chip"), .text = [](const ProposedEfficiency& e) { return qs(e.factor.chip); }},
-                  {.title = tr("Stack"),
-                   .text = [](const ProposedEfficiency& e) { return qs(model::to_string(e.factor.stack)); }},
-                  number_column<ProposedEfficiency>(tr("Now"),
-                                                    [](const ProposedEfficiency& e) { return value_text(e.before); }),
-                  number_column<ProposedEfficiency>(tr("Proposed"),
-                                                    [](const ProposedEfficiency& e) -> QString {
-                                                      const QString value = value_text(e.after);
-                                                      return e.at_limit ? tr("%1 (limit)").arg(value) : value;
-                                                    }),
-                  number_column<ProposedEfficiency>(tr("Interval"),
-                                                    [](const ProposedEfficiency& e) {
-                                                      return tr("%1 to %2").arg(value_text(e.low), value_text(e.high));
-                                                    }),
-                  number_column<ProposedEfficiency>(
-                      tr("Rows"), [](const ProposedEfficiency& e) { return QString::number(e.factor.rows.size()); })},
+    : TableModel({{.title = tr("Efficiency"), .text = [](const auto& e) { return qs(e.factor.name); }},
+                  {.title = tr("Chip"), .text = [](const auto& e) { return qs(e.factor.chip); }},
+                  {.title = tr("Stack"), .text = [](const auto& e) { return qs(to_string(e.factor.stack)); }},
+                  number(tr("Now"), [](const auto& e) { return value_text(e.before); }),
+                  number(tr("Proposed"),
+                         [](const auto& e) -> QString {
+                           const QString value = value_text(e.after);
+                           return e.at_limit ? tr("%1 (limit)").arg(value) : value;
+                         }),
+                  number(tr("Interval"),
+                         [](const auto& e) { return tr("%1 to %2").arg(value_text(e.low), value_text(e.high)); }),
+                  number(tr("Rows"), [](const auto& e) { return QString::number(e.factor.rows.size()); })},
                  [](const ProposedEfficiency& e, int column, int role) -> QVariant {
                    if (role == Qt::ToolTipRole) return efficiency_tooltip(e);
                    if (role != Qt::ForegroundRole) return {};
@@ -308,7 +282,7 @@ void CalibrateDialog::draw() {
   exact->append(0, 0);
   exact->append(longest, longest);
   for (const plan::ProposedRow* r : rows) {
-    const auto add = [&](views::Series& line, const plan::Comparison& c) {
+    const auto add = [&](views::Series& line, const plan::RowPrediction& c) {
       line.append(r->measured_s, std::nan(""));
       line.append(r->measured_s, r->measured_s * (1 + c.error));
     };
@@ -320,7 +294,7 @@ void CalibrateDialog::draw() {
     return ChartLine{.name = name,
                      .color = color,
                      .raw = std::move(series),
-                     .origin = marks == Marks::none ? Origin::measured : Origin::predicted,
+                     .origin = marks == Marks::none ? LineOrigin::measured : LineOrigin::predicted,
                      .marks = marks};
   };
   chart_->set_lines({line(tr("measured"), theme().muted, exact, Marks::none),
@@ -387,11 +361,11 @@ QWidget* CalibrateDialog::tables() {
   efficiencies_table_ = table(efficiencies_, tr("Current and proposed efficiencies"));
   chart_ = new Chart({.title = tr("Step time"),
                       .unit = tr("predicted by measured"),
-                      .quantity = Quantity::seconds,
+                      .quantity = AxisQuantity::seconds,
                       .empty = tr("Every row is shown as a point"),
                       .from_zero = true},
                      link_);
-  link_.set_x(tr("measured"), Quantity::seconds);
+  link_.set_x(tr("measured"), AxisQuantity::seconds);
   auto* down = make_splitter(Qt::Vertical, this);
   auto* across = make_splitter(Qt::Horizontal, down);
   down->addWidget(rows_table_);

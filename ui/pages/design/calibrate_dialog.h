@@ -2,24 +2,18 @@
 // Dialog that calibrates the plan with the user's measurements from files and runs. Shows held-out predictions of every
 // row and the resulting efficiencies, which can be accepted. GUI thread.
 #pragma once
-#include <QCoreApplication>
 #include <QDialog>
 
 #include "ui/charts/chart.h"
 #include "ui/pages/design/calibrator.h"
 #include "ui/theme/table_model.h"
 
-class QLabel;
 class QMenu;
 class QPlainTextEdit;
 class QProgressBar;
-class QPushButton;
 class QTableView;
-class QToolButton;
 
 namespace mw::ui {
-
-class ElidedLabel;
 
 // The rows of a proposed calibration, predicted against measured, and the efficiencies fitted to them.
 struct CalibrationRowsModel : TableModel<plan::ProposedRow> {

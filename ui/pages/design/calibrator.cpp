@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/design/calibrator.h"
 
-#include <utility>
-
 #include "core/base/files.h"
 #include "core/plan/calibration/calibration_file.h"
-#include "core/store/store_summary.h"
+#include "core/store/store.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

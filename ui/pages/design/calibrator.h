@@ -2,10 +2,9 @@
 // Fits the planner to the user's measurements on a worker thread, and stores or reverts accepted calibrations. Writes
 // only in accept(), remove() and undo(). GUI thread.
 #pragma once
+#include "core/audit/calibrating.h"
 #include <QObject>
 #include <memory>
-
-#include "core/audit/calibrating.h"
 #include "ui/session/background_task.h"
 #include "ui/session/shared_plan_context.h"
 

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/design/canvas_pair.h"
 
-#include <QDataStream>
-#include <QLabel>
-#include <QPushButton>
-#include <QSignalBlocker>
-#include <QVBoxLayout>
-
 #include "core/plan/request/local_model.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {

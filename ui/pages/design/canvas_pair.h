@@ -2,15 +2,11 @@
 // Shows one mesh or two: the pinned one (read-only) on the left, the editable one on the right, with the same selected
 // tensor and device. Stacks them if the width is too small. GUI thread.
 #pragma once
-#include <QSplitter>
 #include <QStackedWidget>
 
 #include "core/views/design_view.h"
 #include "ui/pages/design/mesh_canvas.h"
 #include "ui/run_views/measured_mesh.h"
-
-class QLabel;
-class QPushButton;
 
 namespace mw::ui {
 

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/design/cost_view.h"
 
-#include <QHeaderView>
-#include <QLabel>
 #include <QScrollArea>
 #include <QStackedWidget>
-#include <QTableView>
-#include <QVBoxLayout>
-#include <algorithm>
-#include <cmath>
 #include <map>
 
+#include "ui/charts/chart_types.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -42,8 +35,8 @@ CostModel::CostModel()
           [] {
             Columns columns{{.title = tr("Cost"), .text = [](const CostRow& r) { return r.name; }}};
             for (const CostClass c : all_values<CostClass>())
-              columns.push_back(number_column<CostRow>(
-                  qs(to_string(c)), [c](const CostRow& r) { return r.texts[static_cast<size_t>(c)]; }));
+              columns.push_back(
+                  number(qs(to_string(c)), [c](const auto& r) { return r.texts[static_cast<size_t>(c)]; }));
             return columns;
           }(),
           [](const CostRow& r, int, int role) { return role == Qt::ToolTipRole ? QVariant(r.tooltip) : QVariant(); }) {}
@@ -132,51 +125,22 @@ void CostView::show_cost(const plan::CostPlan* cost, const plan::CostPlan* pinne
 
 // Bars of what an input saves and adds, when it is lower or higher by the variation.
 void CostView::show_swings(const plan::CostPlan& cost) {
-  struct Bar {
-    double less = 0, more = 0;
-  };
-  const auto bars = std::make_shared<std::vector<Bar>>();
+  ChartBars bars{.layers = {{tr("saves"), theme().good}, {tr("adds"), theme().warn}}};
   std::vector<Tick> stops;
   const auto& on_demand = cost.classes.front().cost;
   const double base = on_demand ? on_demand->total() : 0;
   for (size_t i = 0; i < std::min(kMostSwings, cost.swings.size()); ++i) {
     const plan::Swing& s = cost.swings[i];
     const auto [low, high] = std::minmax(s.low_usd, s.high_usd);
-    bars->push_back({std::max(0.0, base - low), std::max(0.0, high - base)});
+    bars.bars.push_back({.values = {std::max(0.0, base - low), std::max(0.0, high - base)}});
     stops.push_back({static_cast<double>(i), brief(s.input)});
   }
-  const auto count = static_cast<double>(bars->size());
-  by_input_.set_x(tr("input, moved by %1 %").arg(100 * cost.variation, 0, 'f', 0), Quantity::plain);
+  const auto count = static_cast<double>(bars.bars.size());
+  by_input_.set_x(tr("input, moved by %1 %").arg(100 * cost.variation, 0, 'f', 0), AxisQuantity::plain);
   by_input_.set_stops(std::move(stops));
   by_input_.set_data({-0.5, std::max(0.5, count - 0.5)});
-  ChartStack stack;
-  if (!bars->empty()) {
-    stack.shape = Shape::bars;
-    stack.layers = {{tr("saves"), theme().good}, {tr("adds"), theme().warn}};
-    stack.sample = [bars](double x0, double x1, int) {
-      Stack out;
-      out.values.resize(2);
-      for (size_t i = 0; i < bars->size(); ++i) {
-        const auto x = static_cast<double>(i);
-        if (x < x0 || x > x1) continue;
-        out.x.push_back(x);
-        out.values[0].push_back((*bars)[i].less);
-        out.values[1].push_back((*bars)[i].more);
-      }
-      return out;
-    };
-    stack.at = [bars](double x) {
-      const auto i = static_cast<size_t>(std::clamp(std::round(x), 0.0, static_cast<double>(bars->size() - 1)));
-      return std::vector<double>{(*bars)[i].less, (*bars)[i].more};
-    };
-    stack.highest = [bars](double, double) {
-      double most = 0;
-      for (const Bar& bar : *bars) most = std::max(most, bar.less + bar.more);
-      return most;
-    };
-    stack.origin = [](double) { return Origin::predicted; };
-  }
-  chart_->set_stack(std::move(stack));
+  if (!bars.bars.empty()) bars.overall = bars.bars.back().values;
+  chart_->set_stack(bar_stack(bars));
 }
 
 }  // namespace mw::ui

@@ -2,7 +2,6 @@
 // Total cost of the design: training and serving by price class, break-even with the pinned design, and what moves the
 // total most. GUI thread.
 #pragma once
-#include <QCoreApplication>
 #include <QWidget>
 #include <array>
 

@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/design/design_page.h"
 
-#include <QAction>
-#include <QDataStream>
-#include <QHeaderView>
-#include <QLabel>
-#include <QPushButton>
 #include <QScrollArea>
-#include <QSplitter>
-#include <QTabWidget>
-#include <QTableView>
-#include <QVBoxLayout>
 
 #include "core/plan/calibration/plan_context.h"
 #include "core/plan/document/plan_request.h"
 #include "core/store/store.h"
 #include "ui/session/action_registry.h"
 #include "ui/session/session.h"
-#include "ui/theme/axis_color.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -284,8 +271,9 @@ QWidget* DesignPage::header() {
 QWidget* DesignPage::plan_panel() {
   auto* panel = new QWidget;
   auto* column = make_layout<QVBoxLayout>(panel, {0, 2, 0, 0}, 3);
-  time_link_.set_x(tr("design"), Quantity::count);
-  time_ = new Chart({.title = tr("Time of a step"), .quantity = Quantity::seconds, .rows = true}, time_link_, panel);
+  time_link_.set_x(tr("design"), AxisQuantity::count);
+  time_ =
+      new Chart({.title = tr("Time of a step"), .quantity = AxisQuantity::seconds, .rows = true}, time_link_, panel);
   plan_table_ = table(plan_, tr("Figures of the plan"));
   column->addWidget(time_);
   column->addWidget(plan_table_, 1);

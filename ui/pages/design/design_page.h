@@ -3,7 +3,6 @@
 // each compared with the pinned design if there is one. Shows predictions; edits go to the document. GUI thread.
 #pragma once
 #include <QElapsedTimer>
-#include <QWidget>
 
 #include "ui/pages/design/alternatives.h"
 #include "ui/pages/design/calibrate_dialog.h"
@@ -14,15 +13,11 @@
 #include "ui/pages/design/memory_panel.h"
 #include "ui/pages/design/proof_window.h"
 #include "ui/pages/design/residuals_dialog.h"
-#include "ui/session/document.h"
 #include "ui/session/predictor.h"
 #include "ui/session/shared_plan_context.h"
 #include "ui/session/workspace.h"
 #include "ui/theme/widgets.h"
 
-class QLabel;
-class QPushButton;
-class QSplitter;
 class QTableView;
 class QTabWidget;
 

@@ -24,10 +24,9 @@ PlanModel::PlanModel()
            {.title = tr("Predicted"), .text = [](const PlanLine& l) { return qs(l.value); }},
            {.title = tr("Pinned"),
             .text = [this](const PlanLine& l) { return pinned_line(l) ? qs(pinned_line(l)->value) : QString(); }},
-           number_column<PlanLine>(
-               tr("Change"),
-               [this](const PlanLine& l) { return pinned_line(l) ? qs(difference(*pinned_line(l), l)) : QString(); }),
-           {.title = tr("Details"), .text = [](const PlanLine& l) { return qs(l.detail); }}},
+           number(tr("Change"),
+                  [this](const auto& l) { return pinned_line(l) ? qs(difference(*pinned_line(l), l)) : QString(); }),
+           {.title = tr("Details"), .text = &PlanLine::detail}},
           [this](const PlanLine& line, int column, int role) { return cell(line, column, role); }) {}
 
 void PlanModel::show(std::vector<PlanLine> lines, std::vector<PlanLine> baseline, bool stale) {
@@ -65,11 +64,11 @@ ShardsModel::ShardsModel()
     : TableModel({{.title = tr("Tensor"), .text = [](const ShardRow& r) { return qs(r.name); }},
                   {.title = tr("Spec"), .text = [](const ShardRow& r) { return qs(mesh::to_text(r.spec)); }},
                   {.title = tr("On each device"), .text = [](const ShardRow& r) { return qs(r.shard); }},
-                  number_column<ShardRow>(tr("Bytes"), [](const ShardRow& r) { return qs(to_text(r.per_device)); }),
+                  number(tr("Bytes"), [](const auto& r) { return shown(r.per_device); }),
                   {.title = tr("Difference"),
                    .tooltip = tr("Bytes compared with the pinned design, and its spec if it was another"),
                    .text = [this](const ShardRow& r) { return change_text(r); }},
-                  number_column<ShardRow>(tr("Count"), [](const ShardRow& r) { return QString::number(r.count); }),
+                  number(tr("Count"), [](const auto& r) { return QString::number(r.count); }),
                   {.title = tr("Shape"), .text = [](const ShardRow& r) { return qs(r.shape); }},
                   {.title = tr("Padding"),
                    .tooltip = tr("Bytes added by memory tiles and uneven pieces"),

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The tables of the Design page: figures of the plan, and sharding of every kind of tensor.
 #pragma once
-#include <QCoreApplication>
-
 #include "core/views/design_view.h"
 #include "ui/theme/table_model.h"
 

@@ -4,8 +4,6 @@
 #include <QPainter>
 #include <algorithm>
 
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/design/memory_panel.h"
 
-#include <QHeaderView>
-#include <QTableView>
-#include <QVBoxLayout>
-#include <algorithm>
-
 #include "ui/run_views/run_lines.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -42,7 +34,7 @@ ChartBars memory_bars(const plan::DeviceMemory& memory, const plan::DeviceMemory
 TableModel<plan::Buffer>::Columns buffer_columns() {
   return {
       {.title = MemoryPanel::tr("Largest buffers at peak"), .text = [](const plan::Buffer& b) { return qs(b.name); }},
-      number_column<plan::Buffer>(MemoryPanel::tr("Bytes"), [](const plan::Buffer& b) { return qs(to_text(b.bytes)); }),
+      TableModel<plan::Buffer>::number(MemoryPanel::tr("Bytes"), [](const auto& b) { return shown(b.bytes); }),
       {.title = MemoryPanel::tr("Category"), .text = [](const plan::Buffer& b) { return category_text(b.category); }}};
 }
 
@@ -50,7 +42,8 @@ TableModel<plan::Buffer>::Columns buffer_columns() {
 
 MemoryPanel::MemoryPanel(QWidget* parent)
     : QWidget(parent),
-      chart_(new Chart({.title = tr("Memory of each device"), .quantity = Quantity::bytes, .rows = true}, link_, this)),
+      chart_(new Chart({.title = tr("Memory of each device"), .quantity = AxisQuantity::bytes, .rows = true}, link_,
+                       this)),
       model_(buffer_columns(),
              [this](const plan::Buffer& b, int column, int role) -> QVariant {
                if (role != Qt::ToolTipRole) return {};
@@ -61,7 +54,7 @@ MemoryPanel::MemoryPanel(QWidget* parent)
              }),
       buffers_(make_table(model_, tr("Largest buffers at the peak"), this)) {
   auto* column = make_layout<QVBoxLayout>(this, {0, 2, 0, 0}, 3);
-  link_.set_x(tr("design"), Quantity::count);
+  link_.set_x(tr("design"), AxisQuantity::count);
   buffers_->setAlternatingRowColors(false);
   buffers_->verticalHeader()->setDefaultSectionSize(20);
   buffers_->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/design/mesh_canvas.h"
 
-#include <QAccessible>
-#include <QKeyEvent>
-#include <QMouseEvent>
 #include <QPainter>
-#include <QPushButton>
-#include <QToolButton>
 #include <algorithm>
-
-#include "ui/theme/accessible_role.h"
-#include "ui/theme/axis_color.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 

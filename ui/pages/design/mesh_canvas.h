@@ -3,13 +3,8 @@
 // Shows the given design and computes previews of actions with core/designer; does not change the design itself. GUI
 // thread.
 #pragma once
-#include <QPixmap>
-#include <QWidget>
-
 #include "ui/pages/design/mesh_painter.h"
-
-class QPushButton;
-class QToolButton;
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 

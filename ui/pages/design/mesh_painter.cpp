@@ -5,10 +5,6 @@
 #include <cmath>
 
 #include "ui/pages/design/mesh_canvas.h"
-#include "ui/theme/axis_color.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {

@@ -4,7 +4,6 @@
 #include <QLineF>
 #include <QVector>
 
-#include "ui/pages/design/axis_chip.h"
 #include "ui/pages/design/axis_edit.h"
 
 class QPainter;

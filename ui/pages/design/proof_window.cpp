@@ -2,21 +2,12 @@
 #include "ui/pages/design/proof_window.h"
 
 #include <QClipboard>
-#include <QFileDialog>
 #include <QGuiApplication>
-#include <QHeaderView>
-#include <QLabel>
 #include <QProgressBar>
-#include <QPushButton>
-#include <QTabWidget>
-#include <QTableView>
-#include <QVBoxLayout>
 
 #include "core/base/files.h"
 #include "ui/theme/table_model.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

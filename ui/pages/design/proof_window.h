@@ -3,7 +3,6 @@
 // kind of result with the first failure selected; can be copied and saved. GUI thread.
 #pragma once
 #include <QDialog>
-#include <memory>
 
 #include "core/experiment/experiment.h"
 #include "core/views/proof_view.h"

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/design/residuals_dialog.h"
 
-#include <QHeaderView>
-#include <QLabel>
-#include <QProgressBar>
-#include <QPushButton>
-#include <QTableView>
-#include <QVBoxLayout>
-
 #include "ui/session/store_reader.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
@@ -22,44 +14,38 @@ QString tr_residual(const char* text) {
   return ResidualsDialog::tr(text);
 }
 
-QString residual_value(const Residual& row, const std::optional<double>& value) {
+QString residual_text(const Residual& row, const std::optional<double>& value) {
   return value ? qs(compare::value_text(row, *value)) : u"\u2013"_s;
-}
-
-QVariant residual_key(const std::optional<double>& value) {
-  return value ? QVariant(*value) : QVariant();
 }
 
 std::optional<double> predicted_value(const Residual& row) {
   return row.predicted ? std::optional(row.predicted->value) : std::nullopt;
 }
 
-QString difference_text(const Residual& row) {
-  const auto off = row.difference();
+QString difference_text(const Residual& row, const std::optional<double>& off) {
   if (!off) return u"\u2013"_s;
   const QString sign = *off > 0 ? u"+"_s : *off < 0 ? u"\u2212"_s : QString();
   return sign + qs(compare::value_text(row, std::abs(*off)));
 }
 
+QString relative_text(const Residual&, const std::optional<double>& relative) {
+  return relative ? qs(compare::change_text(*relative)) : u"\u2013"_s;
+}
+
 TableModel<Residual>::Columns residual_columns() {
-  return {
-      {.title = tr_residual("Term"), .text = [](const Residual& r) { return qs(r.label); }},
-      number_column<Residual>(
-          tr_residual("Predicted"), [](const Residual& r) { return residual_value(r, predicted_value(r)); },
-          [](const Residual& r) { return residual_key(predicted_value(r)); }),
-      number_column<Residual>(
-          tr_residual("Measured"), [](const Residual& r) { return residual_value(r, r.measured); },
-          [](const Residual& r) { return residual_key(r.measured); }),
-      number_column<Residual>(tr_residual("Difference"), difference_text,
-                              [](const Residual& r) { return residual_key(r.difference()); }),
-      number_column<Residual>(
-          tr_residual("Relative"),
-          [](const Residual& r) {
-            const auto relative = r.relative();
-            return relative ? qs(compare::change_text(*relative)) : u"\u2013"_s;
-          },
-          [](const Residual& r) { return residual_key(r.relative()); }),
+  const auto number = [](const QString& title, auto value, auto text) {
+    return TableModel<Residual>::number(
+        title, [=](const Residual& r) { return text(r, std::invoke(value, r)); },
+        [=](const Residual& r) {
+          const std::optional<double> key = std::invoke(value, r);
+          return key ? QVariant(*key) : QVariant();
+        });
   };
+  return {{.title = tr_residual("Term"), .text = &Residual::label},
+          number(tr_residual("Predicted"), predicted_value, residual_text),
+          number(tr_residual("Measured"), &Residual::measured, residual_text),
+          number(tr_residual("Difference"), &Residual::difference, difference_text),
+          number(tr_residual("Relative"), &Residual::relative, relative_text)};
 }
 
 QVariant residual_cell(const Residual& row, int column, int role) {

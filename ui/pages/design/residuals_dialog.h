@@ -3,7 +3,7 @@
 #pragma once
 #include "core/compare/residuals.h"
 #include "ui/session/background_task.h"
-#include "ui/theme/dialog_parts.h"
+#include "ui/session/dialog_parts.h"
 #include "ui/theme/table_model.h"
 
 class QTableView;

@@ -2,20 +2,12 @@
 #include "ui/pages/runs/accuracy_dialog.h"
 
 #include <QComboBox>
-#include <QHeaderView>
-#include <QLabel>
-#include <QProgressBar>
-#include <QPushButton>
 #include <QSortFilterProxyModel>
-#include <QTableView>
-#include <QVBoxLayout>
-#include <cmath>
 
 #include "core/audit/calibrating.h"
 #include "core/base/units.h"
-#include "core/store/store_summary.h"
+#include "core/store/store.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {
@@ -59,26 +51,21 @@ QVariant error_key(const AccuracyRow& r) {
 }
 
 TableModel<AccuracyRow>::Columns accuracy_columns() {
-  const auto text = [](const QString& title, std::string AccuracyRow::*member) {
-    return TableColumn<AccuracyRow>{.title = title, .text = [member](const AccuracyRow& r) { return qs(r.*member); }};
-  };
-  return {text(tr_accuracy("Measurement"), &AccuracyRow::id),
-          {.title = tr_accuracy("Use"), .text = [](const AccuracyRow& r) { return use_name(r.use); }},
-          text(tr_accuracy("Stack"), &AccuracyRow::stack),
-          text(tr_accuracy("Chip"), &AccuracyRow::chip),
-          number_column<AccuracyRow>(
-              tr_accuracy("Measured"), [](const AccuracyRow& r) { return qs(number_text(r.measured)); },
-              [](const AccuracyRow& r) { return QVariant(r.measured); }),
-          number_column<AccuracyRow>(
+  using Table = TableModel<AccuracyRow>;
+  return {{.title = tr_accuracy("Measurement"), .text = &AccuracyRow::id},
+          {.title = tr_accuracy("Use"), .text = [](const auto& r) { return use_name(r.use); }},
+          {.title = tr_accuracy("Stack"), .text = &AccuracyRow::stack},
+          {.title = tr_accuracy("Chip"), .text = &AccuracyRow::chip},
+          Table::number_of(tr_accuracy("Measured"), &AccuracyRow::measured,
+                           [](double value) { return qs(number_text(value)); }),
+          Table::number(
               tr_accuracy("Predicted"),
-              [](const AccuracyRow& r) { return r.refused.empty() ? qs(number_text(r.predicted)) : u"\u2013"_s; },
-              [](const AccuracyRow& r) { return QVariant(r.predicted); }),
-          text(tr_accuracy("Unit"), &AccuracyRow::unit),
-          number_column<AccuracyRow>(
-              tr_accuracy("Error"), [](const AccuracyRow& r) { return qs(audit::error_text(r)); }, error_key),
-          {.title = tr_accuracy("90 % Interval"), .alignment = Qt::AlignRight, .text = [](const AccuracyRow& r) {
-             return qs(audit::interval_text(r));
-           }}};
+              [](const auto& r) { return r.refused.empty() ? qs(number_text(r.predicted)) : u"\u2013"_s; },
+              [](const auto& r) { return QVariant(r.predicted); }),
+          {.title = tr_accuracy("Unit"), .text = &AccuracyRow::unit},
+          Table::number(
+              tr_accuracy("Error"), [](const auto& r) { return qs(audit::error_text(r)); }, error_key),
+          Table::number(tr_accuracy("90 % Interval"), [](const auto& r) { return qs(audit::interval_text(r)); })};
 }
 
 QVariant accuracy_cell(const AccuracyRow& row, int column, int role) {
@@ -93,16 +80,8 @@ QVariant accuracy_cell(const AccuracyRow& row, int column, int role) {
 }
 
 TableModel<AccuracyGroup>::Columns total_columns() {
-  const auto number = [](const QString& title, auto value) {
-    return number_column<AccuracyGroup>(
-        title, [value](const AccuracyGroup& g) { return QString::number(value(g)); },
-        [value](const AccuracyGroup& g) { return QVariant(value(g)); });
-  };
-  const auto share = [](const QString& title, auto value) {
-    return number_column<AccuracyGroup>(
-        title, [value](const AccuracyGroup& g) { return share_text(value(g)); },
-        [value](const AccuracyGroup& g) { return QVariant(value(g)); });
-  };
+  using Table = TableModel<AccuracyGroup>;
+  const auto count = [](int value) { return QString::number(value); };
   return {
       {.title = tr_accuracy("Kind"),
        .text =
@@ -110,19 +89,19 @@ TableModel<AccuracyGroup>::Columns total_columns() {
              if (g.vendor) return tr_accuracy("%1, %2").arg(kind_name(g.kind), qs(audit::vendor_text(*g.vendor)));
              return g.stable_only ? tr_accuracy("%1, stable load").arg(kind_name(g.kind)) : kind_name(g.kind);
            }},
-      {.title = tr_accuracy("Use"), .text = [](const AccuracyGroup& g) { return use_name(g.use); }},
-      number(tr_accuracy("Rows"), [](const AccuracyGroup& g) { return g.rows; }),
-      number(tr_accuracy("Refused"), [](const AccuracyGroup& g) { return g.refused; }),
-      share(tr_accuracy("Mean Error"), [](const AccuracyGroup& g) { return g.mean; }),
-      share(tr_accuracy("Worst"), [](const AccuracyGroup& g) { return g.worst; }),
-      number_column<AccuracyGroup>(
+      {.title = tr_accuracy("Use"), .text = [](const auto& g) { return use_name(g.use); }},
+      Table::number_of(tr_accuracy("Rows"), &AccuracyGroup::rows, count),
+      Table::number_of(tr_accuracy("Refused"), &AccuracyGroup::refused, count),
+      Table::number_of(tr_accuracy("Mean Error"), &AccuracyGroup::mean, share_text),
+      Table::number_of(tr_accuracy("Worst"), &AccuracyGroup::worst, share_text),
+      Table::number(
           tr_accuracy("Inside the Interval"),
-          [](const AccuracyGroup& g) {
+          [](const auto& g) {
             return g.with_interval == 0
                        ? u"\u2013"_s
                        : tr_accuracy("%1 of %2, %3").arg(g.inside).arg(g.with_interval).arg(share_text(g.coverage()));
           },
-          [](const AccuracyGroup& g) { return QVariant(g.coverage()); })};
+          [](const auto& g) { return QVariant(g.coverage()); })};
 }
 
 }  // namespace
@@ -144,7 +123,7 @@ AccuracyDialog::AccuracyDialog(std::filesystem::path resources, plan::LoadContex
   kind_->setAccessibleName(tr("Kind of figure"));
   column_->addWidget(kind_, 0, Qt::AlignLeft);
   chart_ = new Chart({.title = tr("Predicted / measured"),
-                      .quantity = Quantity::plain,
+                      .quantity = AxisQuantity::plain,
                       .empty = tr("No prediction of this kind"),
                       .from_zero = true},
                      link_, this);
@@ -223,13 +202,13 @@ void AccuracyDialog::draw(const std::vector<AccuracyRow>& shown) {
   if (fitted->empty() && held->empty()) return chart_->set_lines({});
   exact->append(0, 1);
   exact->append(at + 1, 1);
-  link_.set_x(tr("row"), Quantity::count);
+  link_.set_x(tr("row"), AxisQuantity::count);
   link_.set_data({0, at + 1});
   std::vector<ChartLine> lines{{.name = tr("measured"), .color = theme().muted, .raw = exact}};
   const auto add = [&](const QString& name, const QColor& color, const std::shared_ptr<views::Series>& series,
                        Marks marks) {
     if (!series->empty())
-      lines.push_back({.name = name, .color = color, .raw = series, .origin = Origin::predicted, .marks = marks});
+      lines.push_back({.name = name, .color = color, .raw = series, .origin = LineOrigin::predicted, .marks = marks});
   };
   add(tr("calibration"), theme().series(3), fitted, Marks::points);
   add(tr("holdout"), theme().accent, held, Marks::squares);

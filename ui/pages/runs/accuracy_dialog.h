@@ -5,7 +5,7 @@
 #include "core/audit/accuracy.h"
 #include "ui/charts/chart.h"
 #include "ui/session/background_task.h"
-#include "ui/theme/dialog_parts.h"
+#include "ui/session/dialog_parts.h"
 #include "ui/theme/table_model.h"
 
 class QComboBox;

@@ -2,20 +2,11 @@
 #include "ui/pages/runs/benchmark_dialog.h"
 
 #include <QComboBox>
-#include <QFormLayout>
-#include <QHeaderView>
-#include <QLabel>
-#include <QProgressBar>
-#include <QPushButton>
-#include <QTableView>
-#include <QVBoxLayout>
 
-#include "core/base/units.h"
 #include "core/model/catalogue.h"
 #include "core/model/inventory.h"
 #include "ui/session/store_reader.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
 
 namespace mw::ui {
 namespace {
@@ -46,36 +37,28 @@ QString benchmark_percent(const std::optional<double>& share) {
 }
 
 TableModel<BenchmarkFigure>::Columns benchmark_columns() {
-  const auto number = [](const QString& title, auto text, auto value) {
-    return number_column<BenchmarkFigure>(title, text,
-                                          [value](const BenchmarkFigure& f) { return QVariant(value(f)); });
+  using Table = TableModel<BenchmarkFigure>;
+  const auto percent = [](const QString& title, std::optional<double> BenchmarkFigure::*share) {
+    return Table::number(
+        title, [share](const auto& f) { return benchmark_percent(f.*share); },
+        [share](const auto& f) { return QVariant((f.*share).value_or(0)); });
   };
-  const auto spread = [](const BenchmarkFigure& f) { return f.spread(); };
-  return {{.title = BenchmarkDialog::tr("Work"), .text = [](const BenchmarkFigure& f) { return qs(f.title); }},
-          number(
-              BenchmarkDialog::tr("Tokens/s"),
-              [](const BenchmarkFigure& f) { return qs(count_text(f.tokens_per_second())); },
-              [](const BenchmarkFigure& f) { return f.tokens_per_second(); }),
-          number(
-              BenchmarkDialog::tr("Rounds"), [](const BenchmarkFigure& f) { return QString::number(f.seconds.size()); },
-              [](const BenchmarkFigure& f) { return static_cast<qlonglong>(f.seconds.size()); }),
-          number(
-              BenchmarkDialog::tr("Spread"),
-              [spread](const BenchmarkFigure& f) { return benchmark_percent(spread(f)); }, spread),
-          number(
-              BenchmarkDialog::tr("Of peak arithmetic"),
-              [](const BenchmarkFigure& f) { return benchmark_percent(f.arithmetic_share); },
-              [](const BenchmarkFigure& f) { return f.arithmetic_share.value_or(0); }),
-          number(
-              BenchmarkDialog::tr("Of memory bandwidth"),
-              [](const BenchmarkFigure& f) { return benchmark_percent(f.memory_share); },
-              [](const BenchmarkFigure& f) { return f.memory_share.value_or(0); }),
+  return {{.title = BenchmarkDialog::tr("Work"), .text = &BenchmarkFigure::title},
+          Table::number_of(BenchmarkDialog::tr("Tokens/s"), &BenchmarkFigure::tokens_per_second,
+                           [](double rate) { return qs(count_text(rate)); }),
+          Table::number_of(
+              BenchmarkDialog::tr("Rounds"), [](const auto& f) { return f.seconds.size(); },
+              [](size_t rounds) { return QString::number(rounds); }),
+          Table::number_of(BenchmarkDialog::tr("Spread"), &BenchmarkFigure::spread,
+                           [](double spread) { return benchmark_percent(spread); }),
+          percent(BenchmarkDialog::tr("Of peak arithmetic"), &BenchmarkFigure::arithmetic_share),
+          percent(BenchmarkDialog::tr("Of memory bandwidth"), &BenchmarkFigure::memory_share),
           {.title = BenchmarkDialog::tr("Kernel"),
            .tooltip = BenchmarkDialog::tr("Instructions that the products with the weights use"),
-           .text = [](const BenchmarkFigure& f) { return qs(f.kernel); }},
+           .text = &BenchmarkFigure::kernel},
           {.title = BenchmarkDialog::tr("Limited by"),
            .tooltip = BenchmarkDialog::tr("The larger share; neither, if both are under one half"),
-           .text = [](const BenchmarkFigure& f) { return limit_name(f.limit()); }}};
+           .text = [](const auto& f) { return limit_name(f.limit()); }}};
 }
 
 QString rate_text(double per_second, const QString& unit) {
@@ -104,13 +87,11 @@ BenchmarkDialog::BenchmarkDialog(std::filesystem::path runs_folder, std::filesys
       "Measures the highest rates of arithmetic and of reads on this machine, then prefill, decoding and LoRA steps of "
       "one model in bf16, int8 and f32, each with its share of those peaks. Other programs slow all of it down."));
   auto* form = new QFormLayout;
-  model_->setAccessibleName(tr("Model"));
-  model_->setToolTip(tr("Built-in shapes get random weights: the speed does not depend on the values"));
-  form->addRow(tr("Model"), model_);
-  length_->setAccessibleName(tr("Length"));
+  add_field(*form, tr("Model"), model_,
+            tr("Built-in shapes get random weights: the speed does not depend on the values"));
   length_->addItem(tr("Full: two minutes or more for gemma3-270m"), QVariant::fromValue(BenchmarkLength::full));
   length_->addItem(tr("Quick: fewer and shorter rounds"), QVariant::fromValue(BenchmarkLength::quick));
-  form->addRow(tr("Length"), length_);
+  add_field(*form, tr("Length"), length_);
   column_->addLayout(form);
   table_ = make_table(figures_, tr("Measured figures"), this);
   table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
@@ -124,6 +105,7 @@ BenchmarkDialog::BenchmarkDialog(std::filesystem::path runs_folder, std::filesys
                  .cancel = tr("Close"),
                  .confirm = tr("Measure"),
                  .stretch = 0});
+  follow(task_);
   connect(confirm_, &QPushButton::clicked, this, &BenchmarkDialog::begin);
   connect(&task_, &BackgroundWork::changed, this, &BenchmarkDialog::show_state);
   connect(&task_, &BackgroundWork::ended, this, &BenchmarkDialog::show_outcome);
@@ -172,9 +154,6 @@ void BenchmarkDialog::begin() {
 
 void BenchmarkDialog::show_state() {
   const bool busy = task_.is_busy();
-  progress_->setVisible(busy);
-  progress_->setRange(0, 100);
-  progress_->setValue(task_.percent());
   if (busy) {
     const QString part = qs(task_.progress().phase);
     const std::optional<double> left = task_.eta_seconds();
@@ -201,11 +180,6 @@ void BenchmarkDialog::show_outcome() {
   if (outcome.benchmark.is_noisy()) lines << qs(jobs::kNoisyBenchmark);
   result_->show_text(lines.join(u'\n'));
   emit saved(qs(outcome.run));
-}
-
-void BenchmarkDialog::reject() {
-  if (task_.is_busy()) return task_.cancel();
-  QDialog::reject();
 }
 
 }  // namespace mw::ui

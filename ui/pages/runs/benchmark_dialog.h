@@ -4,7 +4,7 @@
 #pragma once
 #include "core/jobs/benchmark_run.h"
 #include "ui/session/background_task.h"
-#include "ui/theme/dialog_parts.h"
+#include "ui/session/dialog_parts.h"
 #include "ui/theme/table_model.h"
 
 class QComboBox;
@@ -23,9 +23,6 @@ class BenchmarkDialog : public TaskDialog {
   QComboBox& model() { return *model_; }
   QComboBox& length() { return *length_; }
   TableModel<jobs::BenchmarkFigure>& figures() { return figures_; }
-
- public slots:
-  void reject() override;  // cancels the measurement
 
  signals:
   void saved(const QString& run);

@@ -2,7 +2,6 @@
 #include "ui/pages/runs/runs_model.h"
 
 #include <QDateTime>
-#include <algorithm>
 #include <string_view>
 #include <unordered_set>
 
@@ -18,14 +17,6 @@ using views::ListedRun;
 
 constexpr size_t kDetailsAtOnce = 100;  // read on the GUI thread
 constexpr size_t kDetailsInBatch = 1000;
-
-QString loss_text(const std::optional<double>& loss) {
-  return loss ? QString::number(*loss, 'f', 4) : QString();
-}
-
-QVariant number_or_last(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? *value : 1e300;
-}
 
 // Local time, with the year if it is not the current one.
 QString when_text(const std::string& utc, bool brief) {
@@ -45,83 +36,88 @@ QString steps_text(const ListedRun& r) {
                            : QString::number(r.steps_done);
 }
 
-TableColumn<ListedRun> text_column(const QString& title, const QString& tooltip,
-                                   std::function<QString(const ListedRun&)> text) {
+// Sorted without regard to case.
+TableColumn<ListedRun> text_column(const QString& title, std::function<QString(const ListedRun&)> text,
+                                   const QString& tooltip = {}) {
   return {.title = title, .tooltip = tooltip, .text = text, .sort_key = [text](const ListedRun& r) {
             return text(r).toLower();
           }};
 }
+TableColumn<ListedRun> text_column(const QString& title, std::string ListedRun::*member, const QString& tooltip = {}) {
+  return text_column(
+      title, [member](const ListedRun& r) { return qs(r.*member); }, tooltip);
+}
+
+TableColumn<ListedRun> loss_column(const QString& title, std::optional<double> ListedRun::*loss,
+                                   const QString& tooltip) {
+  return {.title = title,
+          .tooltip = tooltip,
+          .alignment = Qt::AlignRight,
+          .text = [loss](const auto& r) { return r.*loss ? QString::number(*(r.*loss), 'f', 4) : QString(); },
+          .sort_key = [loss](const auto& r) { return r.*loss && std::isfinite(*(r.*loss)) ? *(r.*loss) : 1e300; }};
+}
 
 TableModel<ListedRun>::Columns run_columns() {
-  const auto number = [](const QString& title, const QString& tooltip, CellText<ListedRun> text,
-                         std::function<QVariant(const ListedRun&)> key) {
+  // `text`: of the value, which is above zero.
+  const auto number = [](const QString& title, auto value, auto text, const QString& tooltip = {}) {
+    auto column = TableModel<ListedRun>::number_of(title, value,
+                                                   [text](auto n) { return n > decltype(n){} ? text(n) : QString(); });
+    column.tooltip = tooltip;
+    return column;
+  };
+  const auto counted = [](auto n) { return qs(count_text(static_cast<double>(n))); };
+  const auto optional_number = [](const QString& title, const QString& tooltip, CellText<ListedRun> text,
+                                  TableModel<ListedRun>::SortKey key) {
     return TableColumn<ListedRun>{
         .title = title, .tooltip = tooltip, .alignment = Qt::AlignRight, .text = text, .sort_key = key};
   };
   return {
       {.title = RunsModel::tr("Id"),
-       .text = [](const ListedRun& r) { return qs(r.id); },
-       .sort_key = [](const ListedRun& r) { return run_number(r.id); }},
-      text_column(RunsModel::tr("Name"), {}, [](const ListedRun& r) { return qs(r.shown_name); }),
-      text_column(
-          RunsModel::tr("State"), {},
-          [](const ListedRun& r) { return r.interrupted() ? RunsModel::tr("Interrupted") : state_text(r.state); }),
-      text_column(RunsModel::tr("Target"), {}, [](const ListedRun& r) { return qs(r.target); }),
-      text_column(RunsModel::tr("Changed"), RunsModel::tr("Settings that differ from the previous run of this kind"),
-                  [](const ListedRun& r) { return qs(r.changed); }),
-      number(
-          RunsModel::tr("Train loss"), RunsModel::tr("Training loss of the last step in nats per token"),
-          [](const ListedRun& r) { return loss_text(r.train_loss); },
-          [](const ListedRun& r) { return number_or_last(r.train_loss); }),
-      number(
-          RunsModel::tr("Eval loss"), RunsModel::tr("Last eval loss in nats per token"),
-          [](const ListedRun& r) { return loss_text(r.eval_loss); },
-          [](const ListedRun& r) { return number_or_last(r.eval_loss); }),
-      number(
+       .text = &ListedRun::id,
+       .sort_key = [](const auto& r) { return run_number(r.id); }},
+      text_column(RunsModel::tr("Name"), &ListedRun::shown_name),
+      text_column(RunsModel::tr("State"),
+                  [](const auto& r) { return r.interrupted() ? RunsModel::tr("Interrupted") : state_text(r.state); }),
+      text_column(RunsModel::tr("Target"), &ListedRun::target),
+      text_column(RunsModel::tr("Changed"), &ListedRun::changed,
+                  RunsModel::tr("Settings that differ from the previous run of this kind")),
+      loss_column(RunsModel::tr("Train loss"), &ListedRun::train_loss,
+                  RunsModel::tr("Training loss of the last step in nats per token")),
+      loss_column(RunsModel::tr("Eval loss"), &ListedRun::eval_loss, RunsModel::tr("Last eval loss in nats per token")),
+      optional_number(
           RunsModel::tr("Right"), RunsModel::tr("Right answers to the held-out prompts that were asked last"),
-          [](const ListedRun& r) { return r.answers ? qs(to_text(*r.answers)) : QString(); },
-          [](const ListedRun& r) { return r.answers ? r.answers->share() : -1.0; }),
-      number(
-          RunsModel::tr("Steps"), RunsModel::tr("Completed and requested optimizer steps"),
-          [](const ListedRun& r) { return steps_text(r); },
-          [](const ListedRun& r) { return static_cast<qlonglong>(r.steps_done); }),
-      number(
-          RunsModel::tr("Time"), {},
-          [](const ListedRun& r) { return r.seconds > 0 ? qs(to_text(Seconds(r.seconds))) : QString(); },
-          [](const ListedRun& r) { return r.seconds; }),
-      number(
+          [](const auto& r) { return r.answers ? shown(*r.answers) : QString(); },
+          [](const auto& r) { return r.answers ? r.answers->share() : -1.0; }),
+      optional_number(RunsModel::tr("Steps"), RunsModel::tr("Completed and requested optimizer steps"), steps_text,
+                      [](const auto& r) { return sort_key_of(r.steps_done); }),
+      number(RunsModel::tr("Time"), &ListedRun::seconds, [](double seconds) { return shown(Seconds(seconds)); }),
+      optional_number(
           RunsModel::tr("Cost"),
           RunsModel::tr("USD: time on the target times its price; predicted costs, of simulated time, are in italics"),
-          [](const ListedRun& r) { return r.cost ? qs(to_text(Usd(r.cost->usd))) : QString(); },
-          [](const ListedRun& r) { return r.cost ? r.cost->usd : -1.0; }),
-      number(
+          [](const auto& r) { return r.cost ? shown(Usd(r.cost->usd)) : QString(); },
+          [](const auto& r) { return r.cost ? r.cost->usd : -1.0; }),
+      optional_number(
           RunsModel::tr("Tokens/s"), RunsModel::tr("Tokens without padding per second of the whole run"),
-          [](const ListedRun& r) { return r.tokens_per_second ? qs(count_text(*r.tokens_per_second)) : QString(); },
-          [](const ListedRun& r) { return r.tokens_per_second.value_or(-1); }),
-      number(
-          RunsModel::tr("Peak"), RunsModel::tr("Peak memory per device"),
-          [](const ListedRun& r) { return r.peak.value > 0 ? qs(to_text(r.peak)) : QString(); },
-          [](const ListedRun& r) { return static_cast<qlonglong>(r.peak.value); }),
-      text_column(RunsModel::tr("Tags"), RunsModel::tr("Tags for filtering; press F2 to edit"),
-                  [](const ListedRun& r) { return qs(r.tags); }),
+          [counted](const auto& r) { return r.tokens_per_second ? counted(*r.tokens_per_second) : QString(); },
+          [](const auto& r) { return r.tokens_per_second.value_or(-1); }),
+      number(RunsModel::tr("Peak"), &ListedRun::peak, shown<Bytes>, RunsModel::tr("Peak memory per device")),
+      text_column(RunsModel::tr("Tags"), &ListedRun::tags, RunsModel::tr("Tags for filtering; press F2 to edit")),
       {.title = RunsModel::tr("Created"),
-       .text = [](const ListedRun& r) { return when_text(r.created, true); },
-       .sort_key = [](const ListedRun& r) { return run_number(r.id); }},
-      text_column(RunsModel::tr("Model"), {}, [](const ListedRun& r) { return qs(r.model); }),
-      text_column(RunsModel::tr("Method"), {}, [](const ListedRun& r) { return qs(r.method); }),
-      number(
-          RunsModel::tr("Tokens"), RunsModel::tr("Tokens used for training, without padding"),
-          [](const ListedRun& r) { return r.tokens > 0 ? qs(count_text(static_cast<double>(r.tokens))) : QString(); },
-          [](const ListedRun& r) { return static_cast<qlonglong>(r.tokens); }),
-      number(
+       .text = [](const auto& r) { return when_text(r.created, true); },
+       .sort_key = [](const auto& r) { return run_number(r.id); }},
+      text_column(RunsModel::tr("Model"), &ListedRun::model),
+      text_column(RunsModel::tr("Method"), &ListedRun::method),
+      number(RunsModel::tr("Tokens"), &ListedRun::tokens, counted,
+             RunsModel::tr("Tokens used for training, without padding")),
+      optional_number(
           RunsModel::tr("Trained"),
           RunsModel::tr("Trained parameters, their share of the model, and the size of the saved file"),
-          [](const ListedRun& r) {
+          [](const auto& r) {
             return r.trainable ? qs(to_text(*r.trainable) + ", " + to_text(r.trainable->file)) : QString();
           },
-          [](const ListedRun& r) { return static_cast<qlonglong>(r.trainable ? r.trainable->params : -1); }),
-      text_column(RunsModel::tr("Source"), RunsModel::tr("Whether the run was measured here, predicted or imported"),
-                  [](const ListedRun& r) { return qs(r.source); })};
+          [](const auto& r) { return static_cast<qlonglong>(r.trainable ? r.trainable->params : -1); }),
+      text_column(RunsModel::tr("Source"), &ListedRun::source,
+                  RunsModel::tr("Whether the run was measured here, predicted or imported"))};
 }
 
 QVariant run_cell(const ListedRun& r, int column, int role) {

@@ -1,40 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/runs/runs_page.h"
 
-#include <QAction>
 #include <QDesktopServices>
-#include <QEvent>
-#include <QFileDialog>
-#include <QFrame>
-#include <QHeaderView>
-#include <QLabel>
-#include <QLineEdit>
 #include <QMenu>
-#include <QPushButton>
 #include <QScrollBar>
 #include <QShortcut>
-#include <QTableView>
 #include <QTimer>
-#include <QToolButton>
-#include <QUrl>
-#include <QVBoxLayout>
 
 #include "core/base/files.h"
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/import/bundle.h"
 #include "core/import/import_files.h"
 #include "core/launch/launch.h"
 #include "core/report/report.h"
-#include "core/store/store_summary.h"
+#include "core/store/store.h"
 #include "ui/session/action_registry.h"
-#include "ui/session/document.h"
 #include "ui/session/run_controller.h"
 #include "ui/session/session.h"
-#include "ui/session/store_reader.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/toast.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -74,7 +57,7 @@ RunsPage::RunsPage(const std::filesystem::path& runs_folder, plan::LoadContext c
       hardware_folder_(std::move(hardware_folder)),
       model_(new RunsModel(runs_folder, std::move(context), this)),
       proxy_(new RunsFilter(this)),
-      preview_(new RunPreview(this)),
+      preview_(new RunPreviewPanel(this)),
       rows_(make_splitter(Qt::Vertical, this)),
       table_(make_table(*proxy_, tr("Runs"), this)),
       filter_(new QLineEdit(this)),

@@ -2,26 +2,17 @@
 // The Runs page: sorts, filters, opens, clones, renames, tags, compares, deletes (with undo) and resumes runs; imports
 // results of other tools by dialog or drop; exports reports and bundles. GUI thread.
 #pragma once
-#include <QElapsedTimer>
 #include <QUndoStack>
-#include <QWidget>
 
 #include "core/store/chain.h"
 #include "ui/pages/runs/accuracy_dialog.h"
 #include "ui/pages/runs/benchmark_dialog.h"
-#include "ui/pages/runs/run_preview.h"
+#include "ui/pages/runs/run_preview_panel.h"
 #include "ui/pages/runs/runs_model.h"
-#include "ui/session/background_task.h"
 #include "ui/session/workspace.h"
-#include "ui/theme/dialog_parts.h"
 #include "ui/theme/widgets.h"
 
-class QFrame;
-class QLabel;
-class QLineEdit;
-class QPushButton;
 class QTableView;
-class QToolButton;
 
 namespace mw::ui {
 
@@ -46,7 +37,7 @@ class RunsPage : public QWidget, public WindowPage {
   RunsModel& model() { return *model_; }
   QTableView& table() { return *table_; }
   QLineEdit& filter() { return *filter_; }
-  RunPreview& preview() { return *preview_; }
+  RunPreviewPanel& preview() { return *preview_; }
   AccuracyDialog* accuracy_dialog() { return accuracy_; }  // null until it was opened
   BenchmarkDialog* benchmark_dialog() { return benchmark_; }
   QMenu* make_menu();  // of the selected runs
@@ -114,7 +105,7 @@ class RunsPage : public QWidget, public WindowPage {
   std::vector<std::filesystem::path> to_import_;  // after the files that are being imported
   RunsModel* model_;
   RunsFilter* proxy_;
-  RunPreview* preview_;
+  RunPreviewPanel* preview_;
   QSplitter* rows_;
   store::RunId previewed_;
   store::RunId top_;  // first visible run before a refresh; empty at the top of the table

@@ -2,18 +2,10 @@
 #include "ui/pages/serve/envelope_tab.h"
 
 #include <QComboBox>
-#include <QHBoxLayout>
-#include <QHeaderView>
-#include <QPushButton>
-#include <algorithm>
-#include <cmath>
 
 #include "ui/pages/serve/run_tab.h"
 #include "ui/run_views/sweep_lines.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -38,9 +30,9 @@ std::vector<SettingsRow::Setting> envelope_settings() {
 QString interval_text(const serve::MeanInterval& interval) {
   if (!std::isfinite(interval.mean)) return {};
   return EnvelopeTab::tr("%1 (%2 to %3)")
-      .arg(value_text(interval.mean / 1e3, Quantity::seconds),
-           value_text(std::max(0.0, interval.low) / 1e3, Quantity::seconds),
-           value_text(interval.high / 1e3, Quantity::seconds));
+      .arg(value_text(interval.mean / 1e3, AxisQuantity::seconds),
+           value_text(std::max(0.0, interval.low) / 1e3, AxisQuantity::seconds),
+           value_text(interval.high / 1e3, AxisQuantity::seconds));
 }
 
 QString rate_text(double rate) {
@@ -48,27 +40,24 @@ QString rate_text(double rate) {
 }
 
 TableModel<jobs::EnvelopePoint>::Columns envelope_columns(const jobs::EnvelopeRuns& runs) {
-  using jobs::EnvelopePoint;
+  using Table = TableModel<jobs::EnvelopePoint>;
   const auto names = std::make_shared<const std::vector<jobs::EnvelopeMesh>>(runs.meshes);
-  TableModel<EnvelopePoint>::Columns columns{
-      number_column<EnvelopePoint>(
-          EnvelopeTab::tr("Rate (requests/s)"), [](const EnvelopePoint& p) { return rate_text(p.rate); },
-          [](const EnvelopePoint& p) { return p.rate; }),
-      {.title = EnvelopeTab::tr("Best mesh"),
-       .tooltip = EnvelopeTab::tr("Not clear: another mesh may be as good at 95 % confidence"),
-       .text = [names](const EnvelopePoint& p) {
-         const QString name = qs((*names)[p.best].name);
-         return p.is_clear ? name : EnvelopeTab::tr("%1 (not clear)").arg(name);
-       }}};
+  Table::Columns columns{Table::number_of(EnvelopeTab::tr("Rate (requests/s)"), &jobs::EnvelopePoint::rate, rate_text),
+                         {.title = EnvelopeTab::tr("Best mesh"),
+                          .tooltip = EnvelopeTab::tr("Not clear: another mesh may be as good at 95 % confidence"),
+                          .text = [names](const auto& p) {
+                            const QString name = qs((*names)[p.best].name);
+                            return p.is_clear ? name : EnvelopeTab::tr("%1 (not clear)").arg(name);
+                          }}};
   for (size_t m = 0; m < runs.meshes.size(); ++m) {
     if (!runs.meshes[m].refusal.empty()) continue;
-    columns.push_back(number_column<EnvelopePoint>(
+    columns.push_back(Table::number(
         qs(runs.meshes[m].name),
-        [m](const EnvelopePoint& p) {
+        [m](const auto& p) {
           const QString text = interval_text(p.meshes[m]);
           return p.overloaded[m] ? EnvelopeTab::tr("%1, overloaded").arg(text) : text;
         },
-        [m](const EnvelopePoint& p) { return p.meshes[m].mean / 1e3; }));
+        [m](const auto& p) { return p.meshes[m].mean / 1e3; }));
     columns.back().unit = u"seconds"_s;
   }
   return columns;
@@ -104,7 +93,7 @@ ChartLine mesh_line(const jobs::EnvelopeRuns& runs, const jobs::EnvelopeLine& li
   return {.name = qs(runs.meshes[mesh].name),
           .color = theme().series(at),
           .raw = std::move(mean),
-          .origin = Origin::predicted,
+          .origin = LineOrigin::predicted,
           .marks = marks_of(at),
           .low = std::move(low),
           .high = std::move(high),
@@ -116,7 +105,8 @@ ChartLine best_line(const jobs::EnvelopeLine& line, const RateAxis& axis) {
   auto best = std::make_shared<views::Series>();
   for (size_t i = 0; i < line.points.size(); ++i)
     best->append(axis.places[i], line.points[i].meshes[line.points[i].best].mean / 1e3);
-  return {.name = EnvelopeTab::tr("best"), .color = theme().text, .raw = std::move(best), .origin = Origin::requested};
+  return {
+      .name = EnvelopeTab::tr("best"), .color = theme().text, .raw = std::move(best), .origin = LineOrigin::requested};
 }
 
 std::vector<LevelLine> crossover_limits(const jobs::EnvelopeRuns& runs, const jobs::EnvelopeLine& line) {
@@ -126,7 +116,7 @@ std::vector<LevelLine> crossover_limits(const jobs::EnvelopeRuns& runs, const jo
         {.name = u"\u2192 "_s + qs(runs.meshes[c.to].name),
          .value = std::log2(c.rate),
          .color = theme().series(static_cast<int>(c.to)),
-         .origin = Origin::predicted,
+         .origin = LineOrigin::predicted,
          .text = EnvelopeTab::tr("%1/s (%2 to %3)")
                      .arg(qs(number_text(c.rate, 3)), qs(number_text(c.low, 3)), qs(number_text(c.high, 3)))});
   return limits;
@@ -141,7 +131,7 @@ void EnvelopeModel::show(const jobs::EnvelopeRuns& runs, const std::vector<jobs:
 EnvelopeTab::EnvelopeTab(Document& document, plan::LoadContext context, QWidget* parent)
     : QWidget(parent), document_(document), context_(std::move(context)) {
   setObjectName(u"pageBody"_s);
-  link_.set_x(tr("rate (requests/s)"), Quantity::plain);
+  link_.set_x(tr("rate (requests/s)"), AxisQuantity::plain);
   build();
   connect(&document_, &Document::changed, this, [this] { changed_ = true; });
   connect(&note_task_, &BackgroundWork::ended, this, [this] {
@@ -181,7 +171,7 @@ void EnvelopeTab::build() {
   chart_ = new Chart(
       {.title = metric_name(jobs::EnvelopeMetric::p99_ttft),
        .unit = tr("95 % interval over the repeats, predicted"),
-       .quantity = Quantity::seconds,
+       .quantity = AxisQuantity::seconds,
        .empty = tr("Simulate plays the loads above on every legal mesh and replicas of the target, each with several "
                    "seeds,\nand shows which mesh is the best at each rate")},
       link_, rows);

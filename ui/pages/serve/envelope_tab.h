@@ -3,7 +3,6 @@
 // each load and the rates at which it changes. Everything is predicted. GUI thread.
 #pragma once
 #include <QTableView>
-#include <memory>
 
 #include "core/jobs/sweep_envelope.h"
 #include "ui/charts/chart.h"

@@ -2,8 +2,7 @@
 #include "ui/pages/serve/model_host.h"
 
 #include <utility>
-
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

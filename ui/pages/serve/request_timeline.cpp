@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/serve/request_timeline.h"
 
-#include <QMouseEvent>
 #include <QPainter>
 #include <QScrollBar>
 #include <algorithm>
 #include <cmath>
 
-#include "ui/charts/ticks.h"
-#include "ui/theme/accessible_role.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
@@ -28,7 +23,7 @@ Colors colors() {
 }
 
 QString time(double seconds) {
-  return value_text(seconds, Quantity::seconds);
+  return value_text(seconds, AxisQuantity::seconds);
 }
 
 }  // namespace
@@ -80,7 +75,7 @@ void RequestTimeline::fit() {
 
 double RequestTimeline::to_x(double seconds) const {
   const QRectF a = area();
-  const Span r = link_.range();
+  const AxisRange r = link_.range();
   return a.left() + std::clamp((seconds - r.low) / r.size(), -1.0, 2.0) * a.width();
 }
 
@@ -159,7 +154,7 @@ void RequestTimeline::paintEvent(QPaintEvent*) {
     const QFontMetricsF metrics(small_font());
     const QColor grid = mix(t.panel, t.line, 0.65);
     for (const Tick& tick :
-         ticks(link_.range(), std::max(2, static_cast<int>(a.width() / 78)), Quantity::seconds, Scale::linear)) {
+         ticks(link_.range(), std::max(2, static_cast<int>(a.width() / 78)), AxisQuantity::seconds, Scale::linear)) {
       const double x = std::round(to_x(tick.value)) + 0.5, w = metrics.horizontalAdvance(tick.label);
       painter.setPen(grid);
       painter.drawLine(QPointF(x, a.top()), QPointF(x, a.bottom()));

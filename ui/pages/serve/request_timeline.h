@@ -4,7 +4,7 @@
 #pragma once
 #include <QAbstractScrollArea>
 
-#include "core/views/sweep_charts.h"
+#include "core/views/sweep_view.h"
 #include "ui/charts/chart_link.h"
 
 namespace mw::ui {

@@ -4,10 +4,6 @@
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QStackedWidget>
-#include <utility>
-
-#include "ui/theme/text.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 

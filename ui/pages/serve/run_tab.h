@@ -2,9 +2,6 @@
 // A tab of the Serve page: the header of one live or finished run above a bar of buttons, charts and a table, or an
 // empty page while there is no such run. GUI thread.
 #pragma once
-#include <QHBoxLayout>
-#include <QPushButton>
-#include <QSplitter>
 #include <QTableView>
 
 #include "ui/charts/chart.h"
@@ -14,8 +11,6 @@
 class QStackedWidget;
 
 namespace mw::ui {
-
-class ElidedLabel;
 
 inline constexpr int kChartHeight = 120;  // pixels, the least with axis titles
 

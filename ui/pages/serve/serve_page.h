@@ -8,7 +8,6 @@
 #include "ui/pages/serve/server_tab.h"
 #include "ui/pages/serve/size_page.h"
 #include "ui/pages/serve/sweep_page.h"
-#include "ui/session/workspace.h"
 
 namespace mw::ui {
 

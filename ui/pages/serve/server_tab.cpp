@@ -3,21 +3,12 @@
 
 #include <QClipboard>
 #include <QGuiApplication>
-#include <QHeaderView>
-#include <QLineEdit>
 #include <QPlainTextEdit>
-#include <QProgressBar>
 #include <QSpinBox>
-#include <QTabBar>
-#include <QTabWidget>
-#include <QTableView>
-#include <QTime>
 
 #include "core/serve/http/http_access.h"
-#include "ui/theme/dialog_parts.h"
+#include "ui/session/dialog_parts.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -61,21 +52,17 @@ QString live_state_text(serve::LiveState state) {
 }
 
 TableModel<serve::LiveRequest>::Columns live_columns() {
+  using Table = TableModel<serve::LiveRequest>;
   return {
-      number_column<serve::LiveRequest>(
-          ServerTab::tr("Request"),
-          [](const serve::LiveRequest& r) { return QString::number(static_cast<qint64>(r.id)); }),
-      {.title = ServerTab::tr("State"), .text = [](const serve::LiveRequest& r) { return live_state_text(r.state); }},
-      number_column<serve::LiveRequest>(ServerTab::tr("Age (s)"),
-                                        [](const serve::LiveRequest& r) { return QString::number(r.age_s, 'f', 1); }),
-      number_column<serve::LiveRequest>(ServerTab::tr("Prompt (tokens)"),
-                                        [](const serve::LiveRequest& r) { return grouped(r.prompt_tokens); }),
-      number_column<serve::LiveRequest>(
-          ServerTab::tr("Answer (tokens)"),
-          [](const serve::LiveRequest& r) {
-            return ServerTab::tr("%1 of %2").arg(grouped(r.output_tokens), grouped(r.max_new_tokens));
-          }),
-      number_column<serve::LiveRequest>(ServerTab::tr("Tokens/s"), [](const serve::LiveRequest& r) {
+      Table::number(ServerTab::tr("Request"), [](const auto& r) { return QString::number(static_cast<qint64>(r.id)); }),
+      {.title = ServerTab::tr("State"), .text = [](const auto& r) { return live_state_text(r.state); }},
+      Table::number(ServerTab::tr("Age (s)"), [](const auto& r) { return QString::number(r.age_s, 'f', 1); }),
+      Table::number(ServerTab::tr("Prompt (tokens)"), [](const auto& r) { return grouped(r.prompt_tokens); }),
+      Table::number(ServerTab::tr("Answer (tokens)"),
+                    [](const auto& r) {
+                      return ServerTab::tr("%1 of %2").arg(grouped(r.output_tokens), grouped(r.max_new_tokens));
+                    }),
+      Table::number(ServerTab::tr("Tokens/s"), [](const auto& r) {
         return r.tokens_per_second ? QString::number(*r.tokens_per_second, 'f', 1) : QString();
       })};
 }

@@ -5,7 +5,6 @@
 
 #include "ui/pages/serve/playground.h"
 #include "ui/session/session.h"
-#include "ui/theme/table_model.h"
 
 class QLineEdit;
 class QProgressBar;

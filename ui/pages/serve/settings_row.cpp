@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/serve/settings_row.h"
 
-#include <QHBoxLayout>
-#include <QLabel>
 #include <algorithm>
-
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -35,7 +29,7 @@ void SettingsRow::add(const Setting& setting) {
   label->setText(setting.caption);
   label->setFont(small_font());
   label->setProperty("muted", true);
-  Field* field = make_field(*experiment::find_parameter(setting.key), cell);
+  FormField* field = make_field(*experiment::find_parameter(setting.key), cell);
   field->set_compact();
   field->editor()->setMinimumWidth(36);
   label->setBuddy(field->editor());
@@ -68,7 +62,7 @@ void SettingsRow::arrange() {
   }
 }
 
-Field* SettingsRow::field(const std::string& key) {
+FormField* SettingsRow::field(const std::string& key) {
   for (const Cell& c : cells_)
     if (c.field->key() == key) return c.field;
   return nullptr;
@@ -87,7 +81,7 @@ void SettingsRow::refresh() {
     set_style_property(*c.caption, "muted", wrong.isEmpty());
   }
   const Json* backend = raw_value(document_.experiment(), "sweep.backend");
-  if (Field* server = field(kServer)) server->parentWidget()->setVisible(backend && *backend == "http");
+  if (FormField* server = field(kServer)) server->parentWidget()->setVisible(backend && *backend == "http");
 }
 
 }  // namespace mw::ui

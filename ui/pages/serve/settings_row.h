@@ -2,13 +2,8 @@
 // Settings of the document in one row, or two where it is narrow, with the fields of the form and captions above them.
 // GUI thread.
 #pragma once
-#include <QWidget>
-#include <vector>
-
-#include "ui/form/field.h"
-
-class QHBoxLayout;
-class QLabel;
+#include "ui/form/form_field.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
@@ -21,14 +16,14 @@ class SettingsRow : public QWidget {
     int stretch = 3;
   };
   SettingsRow(Document& document, const std::vector<Setting>& settings, QWidget* parent = nullptr);
-  Field* field(const std::string& key);  // null: not shown
+  FormField* field(const std::string& key);  // null: not shown
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
 
  private:
   struct Cell {
-    Field* field;
+    FormField* field;
     QLabel* caption;
     int stretch;
   };

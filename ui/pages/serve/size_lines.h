@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Converts a size run to chart data: batches on a log2 axis, one line per workload, memory by category.
 #pragma once
-#include <memory>
-
 #include "core/views/size_view.h"
 #include "ui/charts/chart_data.h"
+#include "ui/theme/table_model.h"
 
 namespace mw::ui {
 
@@ -13,11 +12,11 @@ using SizeViewPtr = std::shared_ptr<const views::SizeView>;
 QString workload_text(options::Workload workload);
 QString short_text(options::Workload workload);  // for legends
 // "does not fit: needs 9.1 GiB, largest that fits 95 (predicted)"; empty if it has a time.
-QString refusal_text(const serve::SizePoint& point);
+QString refusal_text(const serve::MeasuredSize& point);
 
 struct BatchAxis {
   std::vector<Tick> stops;
-  Span range;
+  AxisRange range;
 };
 BatchAxis batch_axis(const std::vector<int>& batches);  // ascending
 
@@ -36,5 +35,20 @@ Notes time_notes(const views::SizeView& view);
 ChartStack size_stack(const SizeViewPtr& view, const views::SizeView::Line* line);
 std::vector<LevelLine> size_levels(const views::SizeView& view);
 Notes memory_notes(const views::SizeView& view, const views::SizeView::Line* line);
+
+// Table model of the points of the run.
+class SizesModel : public TableModel<serve::MeasuredSize> {
+  Q_DECLARE_TR_FUNCTIONS(mw::ui::SizesModel)
+ public:
+  // One column for each memory category follows `step`.
+  enum Column { workload, batch, time, per_token, speed, peak, predicted, result, prefill, step, categories };
+  static constexpr int columns = categories + static_cast<int>(kMemoryCategories);
+  SizesModel();
+  void show(SizeViewPtr view);
+  bool is_column_used(int column) const;  // false: a memory category that no point uses
+
+ private:
+  SizeViewPtr view_;
+};
 
 }  // namespace mw::ui

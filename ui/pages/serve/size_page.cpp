@@ -2,19 +2,72 @@
 #include "ui/pages/serve/size_page.h"
 
 #include <QCheckBox>
-#include <QEvent>
-#include <QHeaderView>
 #include <algorithm>
 
-#include "core/experiment/parameters.h"
 #include "core/experiment/relevance.h"
-#include "ui/form/field.h"
+#include "ui/form/form_field.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
+
+BesideBox::BesideBox(RunController& runs, QWidget* parent) : QComboBox(parent), runs_(runs) {
+  setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  setMaximumWidth(220);
+  setToolTip(tr("Another size run whose lines are drawn in the same charts"));
+  connect(this, &QComboBox::currentIndexChanged, this, &BesideBox::read);
+  connect(&reading_, &BackgroundWork::ended, this, [this] {
+    if (reading_.problem()) emit problem(*reading_.problem());
+    if (!reading_.result()) return;
+    view_ = std::make_shared<const views::SizeView>(views::size_view((*reading_.result())->view));
+    emit view_changed();
+  });
+  offer({});
+}
+
+void BesideBox::offer(const store::RunId& shown) {
+  shown_ = shown;
+  if (!runs_.store().exists()) return show_runs({});
+  runs_.store().read(
+      *this, [](const store::Store& store) { return store.list(); },
+      [this](const std::vector<store::RunRow>& runs) { show_runs(runs); },
+      [this](const Problem& found) { emit problem(found); });
+}
+
+void BesideBox::show_runs(const std::vector<store::RunRow>& runs) {
+  const QString before = currentData().toString();
+  const QSignalBlocker quiet(this);
+  clear();
+  addItem(tr("none"));
+  for (const store::RunRow& row : runs)
+    if (kind_of(row) == RunKind::size && row.id != shown_ && row.steps_done > 0)
+      addItem(tr("%1: %2").arg(qs(row.id), qs(row.name)), qs(row.id));
+  setCurrentIndex(std::max(0, before.isEmpty() ? 0 : findData(before)));
+  read();
+  if (std::exchange(opens_, false)) QComboBox::showPopup();
+}
+
+void BesideBox::choose(const store::RunId& run) {
+  setCurrentIndex(std::max(0, findData(qs(run))));
+}
+
+void BesideBox::read() {
+  const store::RunId chosen = ss(currentData().toString());
+  if (chosen == read_) return;
+  read_ = chosen;
+  view_.reset();
+  reading_.abandon();
+  if (!chosen.empty())
+    reading_.start([folder = runs_.runs_folder(), chosen](const ReportProgress&, const std::stop_token& stop) {
+      return load_run(folder, chosen, stop);
+    });
+  emit view_changed();
+}
+
+void BesideBox::showPopup() {
+  opens_ = true;  // with the runs that there are then
+  offer(shown_);
+}
+
 namespace {
 
 constexpr options::Workload kWorkloads[] = {options::Workload::rollout, options::Workload::forward,
@@ -28,7 +81,7 @@ bool shapes_a_sizing(const experiment::Parameter& p) {
 }  // namespace
 
 SizePage::SizePage(RunController& runs, QWidget* parent) : RunTab(runs, RunKind::size, parent) {
-  link_.set_x(tr("batch"), Quantity::count);
+  link_.set_x(tr("batch"), AxisQuantity::count);
   column_->setSpacing(3);
   build({.empty_title = tr("No sizing yet"),
          .empty_text =
@@ -80,16 +133,18 @@ void SizePage::build_charts() {
   rows_ = make_splitter(Qt::Vertical);
   const QString waiting = tr("Points appear when they are measured"), unit = tr("by batch size");
   auto* times = make_splitter(Qt::Horizontal, rows_);
-  total_ = new Chart({.title = tr("Total time"), .unit = unit, .quantity = Quantity::seconds, .empty = waiting}, link_,
-                     times);
-  per_token_ = new Chart({.title = tr("Time per token"), .unit = unit, .quantity = Quantity::seconds, .empty = waiting},
-                         link_, times);
+  total_ = new Chart({.title = tr("Total time"), .unit = unit, .quantity = AxisQuantity::seconds, .empty = waiting},
+                     link_, times);
+  per_token_ = new Chart(
+      {.title = tr("Time per token"), .unit = unit, .quantity = AxisQuantity::seconds, .empty = waiting}, link_, times);
   for (Chart* p : {total_, per_token_}) p->set_scale(Scale::logarithmic);
   auto* memory = make_splitter(Qt::Horizontal, rows_);
   for (const options::Workload w : kWorkloads)
-    memory_[w] = new Chart(
-        {.title = tr("%1 memory").arg(short_text(w)), .quantity = Quantity::bytes, .empty = waiting, .from_zero = true},
-        link_, memory);
+    memory_[w] = new Chart({.title = tr("%1 memory").arg(short_text(w)),
+                            .quantity = AxisQuantity::bytes,
+                            .empty = waiting,
+                            .from_zero = true},
+                           link_, memory);
   for (Chart* chart : rows_->findChildren<Chart*>()) chart->setMinimumHeight(kChartHeight);
   build_table();
   rows_->addWidget(table_);

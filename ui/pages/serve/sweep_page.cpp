@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/serve/sweep_page.h"
 
-#include <QEvent>
-#include <QHeaderView>
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "ui/run_views/run_drag.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 namespace {
@@ -54,8 +48,8 @@ SweepPage::SweepPage(Document& document, RunController& runs, QWidget* parent)
     : RunTab(runs, RunKind::sweep, parent),
       reader_(runs.context()),
       form_(new SettingsRow(document, sweep_settings(), this)) {
-  link_.set_x(tr("rate (requests/s)"), Quantity::plain);
-  by_time_.set_x(tr("time"), Quantity::seconds);
+  link_.set_x(tr("rate (requests/s)"), AxisQuantity::plain);
+  by_time_.set_x(tr("time"), AxisQuantity::seconds);
   build({.empty_title = tr("No sweep yet"),
          .empty_text =
              tr("Run Sweep measures one point per rate and prompt length above, with latencies, throughput and\n"
@@ -161,7 +155,7 @@ void SweepPage::select(std::optional<size_t> point) {
   }
   selecting_ = false;
   by_time_.reset();
-  by_time_.set_x(tr("time"), Quantity::seconds);
+  by_time_.set_x(tr("time"), AxisQuantity::seconds);
   redraw_point();
 }
 
@@ -190,7 +184,7 @@ void SweepPage::redraw_point() {
   if (point)
     for (const auto& r : point->requests) end = std::max(end, views::phases_of(r).end);
   by_time_.set_data({0, end > 0 ? end : 1});
-  const Origin origin = origin_of(view_->set.provenance);
+  const LineOrigin origin = origin_of(view_->set.provenance);
   std::vector<ChartLine> flight, blocks;
   if (point && !point->timeline.empty()) {
     flight.push_back({.name = tr("running"),
@@ -304,22 +298,23 @@ void SweepPage::build_charts() {
   auto* top = make_splitter(Qt::Horizontal, rows_);
   auto* bottom = make_splitter(Qt::Horizontal, rows_);
   const QString waiting = tr("Points appear when they are complete");
-  const auto by_load = [&](const QString& title, const QString& unit, Quantity quantity) {
+  const auto by_load = [&](const QString& title, const QString& unit, AxisQuantity quantity) {
     auto* p = new Chart({.title = title, .unit = unit, .quantity = quantity, .empty = waiting}, link_, top);
     p->set_scale(Scale::logarithmic);
     connect(p, &Chart::group_hovered, this, &SweepPage::emphasise);
     return p;
   };
-  ttft_ = by_load(tr("TTFT"), tr("median to p99"), Quantity::seconds);
-  tpot_ = by_load(tr("TPOT"), tr("median to p99"), Quantity::seconds);
-  throughput_ = by_load(tr("Throughput"), tr("output tokens/s"), Quantity::plain);
+  ttft_ = by_load(tr("TTFT"), tr("median to p99"), AxisQuantity::seconds);
+  tpot_ = by_load(tr("TPOT"), tr("median to p99"), AxisQuantity::seconds);
+  throughput_ = by_load(tr("Throughput"), tr("output tokens/s"), AxisQuantity::plain);
   timeline_ = new RequestTimeline(by_time_, bottom);
   const QString unrecorded = tr("The state of the server is not recorded");
-  in_flight_ = new Chart({.title = tr("Requests"), .quantity = Quantity::count, .empty = unrecorded, .from_zero = true},
-                         by_time_, bottom);
+  in_flight_ =
+      new Chart({.title = tr("Requests"), .quantity = AxisQuantity::count, .empty = unrecorded, .from_zero = true},
+                by_time_, bottom);
   kv_ = new Chart({.title = tr("KV blocks in use"),
                    .unit = tr("% of all blocks"),
-                   .quantity = Quantity::plain,
+                   .quantity = AxisQuantity::plain,
                    .empty = unrecorded,
                    .from_zero = true},
                   by_time_, bottom);

@@ -10,7 +10,6 @@
 #include "ui/pages/serve/run_tab.h"
 #include "ui/pages/serve/settings_row.h"
 #include "ui/pages/serve/sweep_model.h"
-#include "ui/pages/serve/sweep_reader.h"
 
 namespace mw::ui {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/train/attach_dialog.h"
 
+#include "core/base/text.h"
 #include <QFileDialog>
 #include <QFormLayout>
 #include <QLabel>
@@ -8,11 +9,7 @@
 #include <QProgressBar>
 #include <QPushButton>
 #include <QVBoxLayout>
-
-#include "core/base/quote.h"
 #include "core/import/follow.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
@@ -71,10 +68,8 @@ void AttachDialog::build() {
                        [this](const auto& files) { source_->setText(qpath(files.front())); });
     });
   }
-  name_ = new QLineEdit(this);
-  name_->setAccessibleName(tr("Name"));
+  name_ = add_field(*form, tr("Name"), new QLineEdit(this));
   name_->setPlaceholderText(tr("Name of the run; otherwise that of the source"));
-  form->addRow(tr("Name"), name_);
   column_->addLayout(form);
   command_ = muted_label({}, this);
   command_->setWordWrap(true);

@@ -2,8 +2,8 @@
 // Dialog that follows a run which another program is making: a file, pipe or URL of event lines, a vLLM server, or a
 // log folder. GUI thread.
 #pragma once
+#include "ui/session/dialog_parts.h"
 #include "ui/session/run_controller.h"
-#include "ui/theme/dialog_parts.h"
 
 namespace mw::ui {
 

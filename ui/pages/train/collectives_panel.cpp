@@ -2,19 +2,15 @@
 #include "ui/pages/train/collectives_panel.h"
 
 #include <QComboBox>
-#include <QVBoxLayout>
 
 #include "ui/run_views/run_lines.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
 CollectivesPanel::CollectivesPanel(ChartLink& by_step, QWidget* parent)
     : QWidget(parent), amount_(new QComboBox(this)), by_(new QComboBox(this)) {
   auto* column = flush_layout<QVBoxLayout>(this);
-  const auto chart = [&](const QString& unit, Quantity quantity) {
+  const auto chart = [&](const QString& unit, AxisQuantity quantity) {
     auto* p = new Chart({.title = tr("Collectives"),
                          .unit = unit,
                          .quantity = quantity,
@@ -24,8 +20,8 @@ CollectivesPanel::CollectivesPanel(ChartLink& by_step, QWidget* parent)
     column->addWidget(p);
     return p;
   };
-  bytes_ = chart(tr("measured"), Quantity::bytes);
-  seconds_ = chart(tr("measured"), Quantity::seconds);
+  bytes_ = chart(tr("measured"), AxisQuantity::bytes);
+  seconds_ = chart(tr("measured"), AxisQuantity::seconds);
   seconds_->setAccessibleName(tr("Collectives chart, seconds"));
   amount_->addItem(tr("Bytes"), static_cast<int>(views::TrafficAmount::bytes));
   amount_->addItem(tr("Seconds"), static_cast<int>(views::TrafficAmount::seconds));

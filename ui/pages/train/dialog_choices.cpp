@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/train/dialog_choices.h"
 
-#include <QSignalBlocker>
 #include <algorithm>
 
 #include "ui/theme/text.h"
@@ -25,20 +24,19 @@ void ExperimentChoice::offer(std::vector<NamedExperiment> experiments, int chose
 
 RecipeChoice::RecipeChoice(QWidget* parent) : QComboBox(parent) {
   setAccessibleName(tr("Recipe"));
-  for (const recipes::Kind kind : recipes::kKinds)
-    addItem(tr("%1: %2").arg(qs(recipes::to_string(kind)), qs(recipes::description(kind))),
-            qs(recipes::to_string(kind)));
+  for (const model::Stack kind : recipes::kRecipes)
+    addItem(tr("%1: %2").arg(qs(model::to_string(kind)), qs(recipes::description(kind))), qs(model::to_string(kind)));
 }
 
-recipes::Kind RecipeChoice::kind() const {
-  return recipes::parse_recipe_kind(ss(name()));
+model::Stack RecipeChoice::kind() const {
+  return recipes::parse_recipe(ss(name()));
 }
 
 void RecipeChoice::suit(const experiment::Experiment& experiment) {
   const bool training = kind_of(experiment) == RunKind::train;
-  if (recipes::is_training(kind()) == training) return;
-  for (const recipes::Kind kind : recipes::kKinds)
-    if (recipes::is_training(kind) == training) return choose(qs(recipes::to_string(kind)));
+  if (model::serves(kind()) != training) return;
+  for (const model::Stack kind : recipes::kRecipes)
+    if (model::serves(kind) != training) return choose(qs(model::to_string(kind)));
 }
 
 void RecipeChoice::choose(const QString& name) {

@@ -27,7 +27,7 @@ class RecipeChoice : public QComboBox {
   Q_OBJECT
  public:
   explicit RecipeChoice(QWidget* parent);
-  recipes::Kind kind() const;
+  model::Stack kind() const;
   QString name() const { return currentData().toString(); }
   void choose(const QString& name);  // unknown name: the first
   // If the chosen recipe cannot run this kind of experiment, selects the first one that can.

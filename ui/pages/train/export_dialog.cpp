@@ -2,14 +2,7 @@
 #include "ui/pages/train/export_dialog.h"
 
 #include <QCheckBox>
-#include <QComboBox>
-#include <QFormLayout>
-#include <QLabel>
-#include <QLineEdit>
 #include <QListWidget>
-#include <QProgressBar>
-#include <QPushButton>
-#include <QVBoxLayout>
 
 #include "core/jobs/recipe_export.h"
 #include "ui/theme/text.h"
@@ -87,8 +80,8 @@ void ExportDialog::preview() {
     auto made = std::make_shared<Preview>(Preview{jobs::recipe_input(kind, experiment, *load(), templates, stop), {}});
     for (recipes::File& file : recipes::recipe_files(made->subject, templates))
       made->files.push_back(std::move(file.path));
-    if (recipes::is_training(kind) && made->subject.rows) made->files.emplace_back("data/rows.safetensors");
-    if (recipes::is_training(kind) && !made->subject.adapter.empty()) made->files.emplace_back("adapter/");
+    if (!model::serves(kind) && made->subject.rows) made->files.emplace_back("data/rows.safetensors");
+    if (!model::serves(kind) && !made->subject.adapter.empty()) made->files.emplace_back("adapter/");
     return Exported{std::move(made), {}};
   });
 }

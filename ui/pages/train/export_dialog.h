@@ -3,10 +3,9 @@
 // thread.
 #pragma once
 #include "core/jobs/sweep_run.h"
-#include "core/recipes/recipe.h"
 #include "ui/pages/train/dialog_choices.h"
 #include "ui/session/background_task.h"
-#include "ui/theme/dialog_parts.h"
+#include "ui/session/dialog_parts.h"
 
 class QCheckBox;
 class QListWidget;

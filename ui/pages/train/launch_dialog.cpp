@@ -2,19 +2,10 @@
 #include "ui/pages/train/launch_dialog.h"
 
 #include <QCheckBox>
-#include <QComboBox>
-#include <QFormLayout>
-#include <QLabel>
-#include <QLineEdit>
-#include <QProgressBar>
-#include <QPushButton>
 #include <QStackedWidget>
-#include <QVBoxLayout>
 
-#include "core/base/quote.h"
+#include "core/base/text.h"
 #include "core/launch/launch.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
@@ -74,9 +65,7 @@ void LaunchDialog::build() {
   form->addRow(tr("Experiment"), experiment_);
   recipe_ = new RecipeChoice(this);
   form->addRow(tr("Recipe"), recipe_);
-  where_ = new QComboBox(this);
-  where_->setAccessibleName(tr("Where"));
-  form->addRow(tr("Where"), where_);
+  where_ = add_field(*form, tr("Where"), new QComboBox(this));
   places_ = new QStackedWidget(this);
   places_->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Maximum);
   form->addRow(QString(), places_);
@@ -156,7 +145,7 @@ void LaunchDialog::add_templates() {
 }
 
 QLineEdit& LaunchDialog::field(const QString& name) {
-  for (const Field& f : fields_.at(static_cast<size_t>(where_->currentIndex() - first_template)))
+  for (const TemplateField& f : fields_.at(static_cast<size_t>(where_->currentIndex() - first_template)))
     if (f.name == name) return *f.line;
   return *own_;
 }
@@ -167,7 +156,7 @@ QString LaunchDialog::target_text() const {
   if (at == by_ssh) return u"ssh:"_s + host_->text().trimmed();
   if (of_template >= static_cast<int>(templates_.size())) return own_->text().trimmed();
   QStringList values;
-  for (const Field& f : fields_[static_cast<size_t>(of_template)])
+  for (const TemplateField& f : fields_[static_cast<size_t>(of_template)])
     if (const QString value = f.line->text().trimmed(); !value.isEmpty()) values << f.name + u"="_s + value;
   const QString name = qs(templates_[static_cast<size_t>(of_template)].name);
   return values.isEmpty() ? name : name + u":"_s + values.join(u","_s);
@@ -238,7 +227,7 @@ QVariantMap LaunchDialog::remembered() const {
                   {u"own"_s, own_->text()},
                   {u"start"_s, start_->text()}};
   for (size_t t = 0; t < templates_.size(); ++t)
-    for (const Field& f : fields_[t]) out.insert(qs(templates_[t].name) + u"."_s + f.name, f.line->text());
+    for (const TemplateField& f : fields_[t]) out.insert(qs(templates_[t].name) + u"."_s + f.name, f.line->text());
   return out;
 }
 
@@ -250,7 +239,7 @@ void LaunchDialog::remember(const QVariantMap& values) {
   own_->setText(text(u"own"_s));
   start_->setText(text(u"start"_s));
   for (size_t t = 0; t < templates_.size(); ++t)
-    for (const Field& f : fields_[t]) f.line->setText(text(qs(templates_[t].name) + u"."_s + f.name));
+    for (const TemplateField& f : fields_[t]) f.line->setText(text(qs(templates_[t].name) + u"."_s + f.name));
 }
 
 }  // namespace mw::ui

@@ -3,12 +3,10 @@
 // thread.
 #pragma once
 #include <QVariantMap>
-#include <vector>
 
 #include "core/launch/target.h"
 #include "ui/pages/train/dialog_choices.h"
-#include "ui/session/run_controller.h"
-#include "ui/theme/dialog_parts.h"
+#include "ui/session/dialog_parts.h"
 
 class QCheckBox;
 class QStackedWidget;
@@ -36,7 +34,7 @@ class LaunchDialog : public TaskDialog {
   void reject() override;  // cancels a launch in progress
 
  private:
-  struct Field {
+  struct TemplateField {
     QString name;
     QLineEdit* line;
   };
@@ -51,7 +49,7 @@ class LaunchDialog : public TaskDialog {
   RunController& runs_;
   std::filesystem::path resources_;
   std::vector<launch::TargetTemplate> templates_;
-  std::vector<std::vector<Field>> fields_;  // by template
+  std::vector<std::vector<TemplateField>> fields_;  // by template
   QLabel* command_;
   ExperimentChoice* experiment_;
   RecipeChoice* recipe_;

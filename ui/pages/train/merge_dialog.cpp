@@ -1,17 +1,82 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/train/merge_dialog.h"
 
-#include <QCheckBox>
-#include <QFormLayout>
-#include <QLabel>
-#include <QLineEdit>
-#include <QProgressBar>
-#include <QPushButton>
-#include <QVBoxLayout>
-
-#include "ui/theme/text.h"
+#include "ui/theme/tables.h"
 
 namespace mw::ui {
+namespace {
+
+constexpr int kParityChartHeight = 170, kParityTableHeight = 120;
+
+TableModel<views::ParityRow>::Columns parity_columns() {
+  using Row = views::ParityRow;
+  using Table = TableModel<Row>;
+  const auto plain = [](double value) { return value_text(value, AxisQuantity::plain); };
+  return {{.title = ParityCharts::tr("Merged model"), .text = &Row::name},
+          {.title = ParityCharts::tr("Verdict"), .text = &Row::verdict},
+          Table::number_of(ParityCharts::tr("Largest"), &Row::largest, plain),
+          Table::number_of(ParityCharts::tr("Mean"), &Row::mean, plain),
+          Table::number_of(ParityCharts::tr("RMS"), &Row::rms, plain),
+          Table::number(ParityCharts::tr("Allowed"),
+                        [plain](const Row& r) -> QString { return qs(r.measure) + u" "_s + plain(r.allowed); }),
+          {.title = ParityCharts::tr("Text and reason"), .text = &Row::text}};
+}
+
+}  // namespace
+
+ParityCharts::ParityCharts(QWidget* parent) : QWidget(parent), rows_(parity_columns()) {
+  auto* column = flush_layout<QVBoxLayout>(this, 6);
+  auto* charts = make_splitter(Qt::Horizontal, this);
+  logits_ =
+      new Chart({.title = tr("Difference of logits"), .unit = tr("largest at each position")}, positions_link_, charts);
+  layers_ = new Chart({.title = tr("Difference of hidden states"),
+                       .unit = tr("relative to the adapter's"),
+                       .empty = tr("This model is not run layer by layer")},
+                      layers_link_, charts);
+  for (Chart* chart : {logits_, layers_}) {
+    chart->set_scale(Scale::logarithmic);
+    chart->setMinimumHeight(kParityChartHeight);
+    charts->addWidget(chart);
+  }
+  positions_link_.set_x(tr("position"), AxisQuantity::count);
+  layers_link_.set_x(tr("layer"), AxisQuantity::count);
+  column->addWidget(charts, 1);
+  table_ = make_table(rows_, tr("Forms of the merged model"), this);
+  copy_on_ctrl_c(*table_);
+  table_->setFixedHeight(kParityTableHeight);
+  column->addWidget(table_);
+  hide();
+}
+
+void ParityCharts::show_parity(const train::Parity& parity) {
+  const views::ParityView view = views::parity_view(parity);
+  std::vector<ChartLine> logits, layers;
+  constexpr Marks kShapes[] = {Marks::points, Marks::squares, Marks::triangles};
+  for (size_t i = 0; i < view.lines.size(); ++i) {
+    const views::ParityLine& line = view.lines[i];
+    const auto add = [&](std::vector<ChartLine>& to, const std::shared_ptr<const views::Series>& series) {
+      if (!series->empty())
+        to.push_back({.name = qs(line.name),
+                      .color = theme().series(static_cast<int>(i)),
+                      .raw = series,
+                      .marks = kShapes[i % std::size(kShapes)]});
+    };
+    add(logits, line.largest);
+    add(layers, line.layers);
+  }
+  positions_link_.set_data({1, std::max(2.0, view.positions)});
+  layers_link_.set_data({0, std::max(1.0, view.layers)});
+  logits_->set_lines(std::move(logits));
+  layers_->set_lines(std::move(layers));
+  rows_.set_rows(view.rows);
+  table_->resizeColumnsToContents();
+  setVisible(!view.lines.empty());
+}
+
+void ParityCharts::clear() {
+  hide();
+}
+
 namespace {
 constexpr int kMergeWidth = 640;
 constexpr const char* kComparingLogits = "comparing logits";
@@ -36,32 +101,27 @@ MergeDialog::MergeDialog(QWidget* parent) : TaskDialog(tr("Merge an Adapter"), u
   auto* form = new QFormLayout;
   base_ = add_folder(*form, tr("Base model"), tr("Hugging Face folder"), *this).line;
   adapter_ = add_folder(*form, tr("Adapter"), tr("PEFT folder, or an Orbax checkpoint of Tunix"), *this).line;
-  checkpoint_ = new QComboBox(this);
-  checkpoint_->setAccessibleName(tr("Checkpoint"));
-  checkpoint_->setToolTip(tr("The best checkpoint is the one that train.keep_best kept"));
-  form->addRow(tr("Checkpoint"), checkpoint_);
+  checkpoint_ = add_field(*form, tr("Checkpoint"), new QComboBox(this),
+                          tr("The best checkpoint is the one that train.keep_best kept"));
   connect(checkpoint_, &QComboBox::activated, this,
           [this](int at) { adapter_->setText(checkpoint_->itemData(at).toString()); });
   form_ = form;
   out_ = add_folder(*form, tr("Merged model"), tr("A new or empty folder"), *this).line;
-  alpha_ = new QLineEdit(this);
-  alpha_->setAccessibleName(tr("Alpha"));
+  alpha_ = add_field(*form, tr("Alpha"), new QLineEdit(this));
   alpha_->setPlaceholderText(tr("Only for checkpoints without alpha"));
-  form->addRow(tr("Alpha"), alpha_);
-  prompt_ = new QLineEdit(this);
-  prompt_->setAccessibleName(tr("Prompt"));
-  prompt_->setPlaceholderText(tr("Optional: compared besides fixed tokens"));
   logits_ = new QCheckBox(tr("Compare logits and text, too"), this);
   logits_->setToolTip(
       tr("Runs base model with adapter, merged weights and the served folder on fixed tokens and the prompt; takes "
          "several times as long as merging"));
   logits_->setChecked(true);
-  connect(logits_, &QCheckBox::toggled, prompt_, &QWidget::setEnabled);
   form->addRow(QString(), logits_);
-  form->addRow(tr("Prompt"), prompt_);
+  prompt_ = add_field(*form, tr("Prompt"), new QLineEdit(this));
+  prompt_->setPlaceholderText(tr("Optional: compared besides fixed tokens"));
+  connect(logits_, &QCheckBox::toggled, prompt_, &QWidget::setEnabled);
   column_->addLayout(form);
   column_->addWidget(charts_ = new ParityCharts(this));
   add_task_rows({tr("Result"), tr("Progress of the merge"), tr("Close"), tr("Merge")});
+  follow(task_);
   connect(confirm_, &QPushButton::clicked, this, &MergeDialog::begin);
   connect(&task_, &BackgroundWork::changed, this, &MergeDialog::show_state);
   connect(&task_, &BackgroundWork::ended, this, &MergeDialog::show_outcome);
@@ -90,9 +150,6 @@ void MergeDialog::open_with(const std::filesystem::path& base, const std::filesy
 
 void MergeDialog::show_state() {
   const bool busy = task_.is_busy();
-  progress_->setVisible(busy);
-  progress_->setRange(0, 100);
-  progress_->setValue(task_.percent());
   if (busy)
     result_->show_text((task_.progress().phase == kComparingLogits
                             ? tr("Comparing logits with base model and adapter: %1 %")
@@ -144,11 +201,6 @@ void MergeDialog::show_outcome() {
   result_->show_text(merge_verdict(outcome.merge) + outcome.notes,
                      outcome.merge.is_released ? ResultText::Tone::plain : ResultText::Tone::bad);
   if (!outcome.merge.parity.forms.empty()) charts_->show_parity(outcome.merge.parity);
-}
-
-void MergeDialog::reject() {
-  if (task_.is_busy()) return task_.cancel();
-  QDialog::reject();
 }
 
 }  // namespace mw::ui

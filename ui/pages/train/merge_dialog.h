@@ -6,13 +6,34 @@
 #include <QComboBox>
 
 #include "core/jobs/merge_adapter.h"
-#include "ui/pages/train/parity_charts.h"
+#include "core/views/proof_view.h"
+#include "ui/charts/chart.h"
 #include "ui/session/background_task.h"
-#include "ui/theme/dialog_parts.h"
+#include "ui/session/dialog_parts.h"
+#include "ui/theme/table_model.h"
 
-class QFormLayout;
+class QTableView;
 
 namespace mw::ui {
+
+// A parity check: difference of logits by position, difference of hidden states by layer, and a row for each form of
+// the merged model. Hidden until it has something to show.
+class ParityCharts : public QWidget {
+  Q_OBJECT
+ public:
+  explicit ParityCharts(QWidget* parent = nullptr);
+  void show_parity(const train::Parity& parity);
+  void clear();
+  Chart& logits() { return *logits_; }
+  Chart& layers() { return *layers_; }
+  QTableView& table() { return *table_; }
+
+ private:
+  ChartLink positions_link_, layers_link_;
+  TableModel<views::ParityRow> rows_;
+  Chart *logits_, *layers_;
+  QTableView* table_;
+};
 
 class MergeDialog : public TaskDialog {
   Q_OBJECT
@@ -29,9 +50,6 @@ class MergeDialog : public TaskDialog {
   QLineEdit& prompt() { return *prompt_; }
   QCheckBox& compare_logits() { return *logits_; }
   ParityCharts& charts() { return *charts_; }
-
- public slots:
-  void reject() override;  // cancels a merge in progress
 
  private:
   void show_state();

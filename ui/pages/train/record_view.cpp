@@ -5,8 +5,7 @@
 
 #include "core/base/units.h"
 #include "core/compare/audited_training.h"
-#include "core/experiment/parameters.h"
-#include "ui/form/field.h"
+#include "ui/form/form_field.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 

@@ -1,15 +1,135 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/train/samples_view.h"
 
-#include <QHeaderView>
 #include <QScrollBar>
-#include <QSignalBlocker>
-#include <QTableView>
 
+#include "core/views/streamed_answer.h"
 #include "ui/theme/tables.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
+namespace {
+
+QString html(const std::string& text) {
+  return qs(text).toHtmlEscaped().replace(u'\n', u"<br>"_s);
+}
+
+// Missing words are struck through, additional ones underlined, so that colour alone carries no meaning.
+QString difference_html(const views::SampleShown& sample) {
+  QString out;
+  views::TextPart::Kind before = views::TextPart::Kind::same;
+  for (const views::TextPart& part : views::text_difference(sample.expected, sample.text)) {
+    if (before == views::TextPart::Kind::missing && part.kind == views::TextPart::Kind::extra) out += u' ';
+    before = part.kind;
+    const bool missing = part.kind == views::TextPart::Kind::missing;
+    out += part.kind == views::TextPart::Kind::same
+               ? html(part.text)
+               : u"<span style='color:%1; text-decoration:%2'>%3</span>"_s.arg(
+                     (missing ? theme().bad : theme().good).name(), missing ? u"line-through"_s : u"underline"_s,
+                     html(part.text));
+  }
+  return out;
+}
+
+}  // namespace
+
+SampleDetail::SampleDetail(QWidget* parent) : QTextEdit(parent) {
+  setReadOnly(true);
+  setTabChangesFocus(true);
+  setAccessibleName(tr("Selected sample"));
+  setToolTip(tr("Press Escape to close the sample"));
+  hide();
+}
+
+void SampleDetail::show_sample(const views::SampleShown& sample) {
+  QString text =
+      u"<p><b>%1</b></p>"_s.arg(sample.verdict.empty() ? tr("Step %1").arg(sample.step)
+                                                       : tr("Step %1: %2").arg(sample.step).arg(qs(sample.verdict)));
+  const auto section = [&](const QString& title, const QString& content) {
+    text += u"<p><span style='color:%1'>%2</span><br>%3</p>"_s.arg(theme().muted.name(), title, content);
+  };
+  if (!sample.expected.empty() && sample.expected != sample.text)
+    section(tr("Difference (expected words that are missing are struck through, additional ones underlined)"),
+            difference_html(sample));
+  section(tr("Answer"), html(sample.text));
+  if (!sample.expected.empty()) section(tr("Expected"), html(sample.expected));
+  section(tr("Prompt"), html(sample.prompt));
+  setHtml(text);
+  show();
+}
+
+void SampleDetail::keyPressEvent(QKeyEvent* event) {
+  if (event->key() == Qt::Key_Escape)
+    hide();
+  else
+    QTextEdit::keyPressEvent(event);
+}
+
+namespace {
+
+// Omits the turn markers of the chat template, which are the same in every row; the tooltip has them.
+QString without_turns(const std::string& prompt) {
+  QString s = qs(prompt);
+  static const QRegularExpression marks(
+      u"<bos>|<(start|end)_of_turn>(user|model)?\\n?|<\\|?turn\\|?>(user|model)?\\n?"_s);
+  return s.remove(marks).trimmed();
+}
+
+QString one_line(const std::string& text) {
+  QString s = qs(text);
+  return s.replace(u'\n', u'\u23CE').trimmed();
+}
+
+QString verdict_text(const views::SampleShown& s) {
+  if (s.verdict == "right") return SamplesModel::tr("\u2713 right");
+  return s.verdict == "wrong" ? SamplesModel::tr("\u2717 wrong") : qs(s.verdict);
+}
+
+QVariant sample_cell(const views::SampleShown& s, int column, int role) {
+  if (role == Qt::ForegroundRole && column == SamplesModel::verdict)
+    return s.verdict == "right" ? theme().good : s.verdict == "wrong" ? theme().bad : theme().muted;
+  if (role != Qt::ToolTipRole) return {};
+  return column == SamplesModel::prompt     ? qs(s.prompt)
+         : column == SamplesModel::answer   ? qs(s.text)
+         : column == SamplesModel::expected ? qs(s.expected)
+                                            : QVariant();
+}
+
+}  // namespace
+
+SamplesModel::SamplesModel()
+    : TableModel({number(tr("Step"), [](const auto& s) { return QString::number(s.step); }),
+                  {.title = tr("Verdict"), .text = verdict_text},
+                  {.title = tr("Prompt"), .text = [](const auto& s) { return one_line(ss(without_turns(s.prompt))); }},
+                  {.title = tr("Output"), .text = [](const auto& s) { return one_line(s.text); }},
+                  {.title = tr("Expected"), .text = [](const auto& s) { return one_line(s.expected); }}},
+                 sample_cell) {}
+
+void SamplesModel::show_run(RunPtr run) {
+  beginResetModel();
+  run_ = std::move(run);
+  shown_ = run_ ? static_cast<int>(run_->view.samples().size()) : 0;
+  endResetModel();
+}
+
+void SamplesModel::grow() {
+  const int now = run_ ? static_cast<int>(run_->view.samples().size()) : 0;
+  if (now > shown_) {
+    beginInsertRows({}, 0, now - shown_ - 1);
+    shown_ = now;
+    endInsertRows();
+  } else if (now < shown_) {
+    beginResetModel();
+    shown_ = now;
+    endResetModel();
+  }
+}
+
+const views::SampleShown& SamplesModel::row(int at) const {
+  static const views::SampleShown kGone;  // the run rewound, and grow() has not been called yet
+  const auto& samples = run_->view.samples();
+  return static_cast<size_t>(shown_) <= samples.size() ? samples[static_cast<size_t>(shown_ - 1 - at)] : kGone;
+}
 
 SamplesView::SamplesView(ChartLink& steps, QWidget* parent)
     : QSplitter(Qt::Horizontal, parent),

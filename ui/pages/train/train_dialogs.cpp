@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/train/train_dialogs.h"
 
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/launch/launch.h"
 #include "ui/session/action_registry.h"
 #include "ui/session/session.h"
-#include "ui/theme/text.h"
-#include "ui/theme/toast.h"
+#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 

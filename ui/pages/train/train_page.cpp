@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/train/train_page.h"
 
-#include <QGridLayout>
-#include <QPushButton>
-#include <QSplitter>
 #include <QStackedWidget>
-#include <QTabBar>
-#include <QTabWidget>
-#include <QVBoxLayout>
 #include <algorithm>
 
-#include "core/experiment/bind.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/launch/launch.h"
 #include "core/store/run_settings.h"
 #include "ui/run_views/run_lines.h"
@@ -18,16 +12,14 @@
 #include "ui/session/frame_clock.h"
 #include "ui/session/session.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
-#include "ui/theme/widgets.h"
 
 namespace mw::ui {
 
 TrainPage::TrainPage(RunController& runs, QWidget* parent)
     : QWidget(parent), runs_(runs), stack_(new QStackedWidget(this)) {
   setObjectName(u"pageBody"_s);
-  by_step_.set_x(tr("step"), Quantity::count);
-  by_time_.set_x(tr("time"), Quantity::seconds);
+  by_step_.set_x(tr("step"), AxisQuantity::count);
+  by_time_.set_x(tr("time"), AxisQuantity::seconds);
   build();
   connect(&runs_, &RunController::shown_changed, this, &TrainPage::adopt);
   connect(&runs_, &RunController::shown_updated, this, [this] {
@@ -102,8 +94,8 @@ void TrainPage::connect_charts() {
     run_->view.set_smoothing(weight);
     rebind();
   });
-  connect(mesh_, &MeasuredMesh::device_selected, memory_, &DeviceMemory::choose);
-  connect(memory_, &DeviceMemory::device_changed, mesh_, &MeasuredMesh::select_device);
+  connect(mesh_, &MeasuredMesh::device_selected, memory_, &DeviceMemoryView::choose);
+  connect(memory_, &DeviceMemoryView::device_changed, mesh_, &MeasuredMesh::select_device);
 }
 
 void TrainPage::build() {
@@ -125,7 +117,7 @@ void TrainPage::build() {
   rows_ = make_splitter(Qt::Vertical, charts);
   upper_ = make_splitter(Qt::Horizontal);
   loss_ = new Chart({.title = tr("Loss"), .unit = tr("nats/token"), .jump_to_now = true}, by_step_);
-  memory_ = new DeviceMemory(by_time_);
+  memory_ = new DeviceMemoryView(by_time_);
   upper_->addWidget(loss_);
   upper_->addWidget(memory_);
   upper_->setSizes({500, 460});
@@ -135,7 +127,7 @@ void TrainPage::build() {
   rate_ = new Chart({.title = tr("Learning rate"), .from_zero = true}, by_step_, small);
   gradient_ = new Chart({.title = tr("Gradient norm")}, by_step_, small);
   answers_ =
-      new Chart({.title = tr("Scored answers"), .quantity = Quantity::percent, .from_zero = true}, by_step_, small);
+      new Chart({.title = tr("Scored answers"), .quantity = AxisQuantity::percent, .from_zero = true}, by_step_, small);
   budget_ = new Chart({.title = tr("Budget left"), .unit = tr("%"), .from_zero = true}, by_step_, small);
   constexpr int kNarrowest = 116;    // beside the samples, in a window of 1000 pixels
   constexpr int kLowest = 126;       // a chart with axis titles

@@ -1,31 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The Train page: one live or finished run, built from its events. GUI thread.
 #pragma once
-#include <QWidget>
-
-#include "core/views/step_snapshot.h"
-#include "ui/charts/chart.h"
 #include "ui/pages/train/collectives_panel.h"
-#include "ui/pages/train/device_memory.h"
+#include "ui/pages/train/device_memory_view.h"
 #include "ui/pages/train/record_view.h"
 #include "ui/pages/train/samples_view.h"
 #include "ui/pages/train/train_dialogs.h"
 #include "ui/run_views/measured_mesh.h"
 #include "ui/run_views/playhead_bar.h"
 #include "ui/run_views/run_header.h"
-#include "ui/session/workspace.h"
 
-class QFrame;
-class QGridLayout;
-class QLayout;
-class QPushButton;
-class QSplitter;
 class QStackedWidget;
 class QTabWidget;
 
 namespace mw::ui {
-
-class ElidedLabel;
 
 class TrainPage : public QWidget, public WindowPage {
   Q_OBJECT
@@ -53,7 +41,7 @@ class TrainPage : public QWidget, public WindowPage {
   MeasuredMesh::PlayheadMode playhead_mode() const;
   Chart& loss() { return *loss_; }
   Chart& memory() { return memory_->chart(); }
-  DeviceMemory& devices() { return *memory_; }
+  DeviceMemoryView& devices() { return *memory_; }
   CollectivesPanel& collectives() { return *collectives_; }
   MeasuredMesh& measured_mesh() { return *mesh_; }
   PlayheadBar& bar() { return *playhead_; }
@@ -107,7 +95,7 @@ class TrainPage : public QWidget, public WindowPage {
   QGridLayout* small_;          // of the charts but loss and memory
   std::vector<Chart*> placed_;  // in small_, in order
   int small_columns_ = 0;
-  DeviceMemory* memory_;
+  DeviceMemoryView* memory_;
   CollectivesPanel* collectives_;
   MeasuredMesh* mesh_;
   views::StepSnapshot snapshot_;

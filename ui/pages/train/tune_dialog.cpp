@@ -2,14 +2,8 @@
 #include "ui/pages/train/tune_dialog.h"
 
 #include <QComboBox>
-#include <QFormLayout>
-#include <QLabel>
-#include <QLineEdit>
 #include <QPlainTextEdit>
-#include <QProgressBar>
-#include <QPushButton>
 #include <QSpinBox>
-#include <QVBoxLayout>
 
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
@@ -34,26 +28,22 @@ TuneDialog::TuneDialog(std::filesystem::path runs_folder, plan::LoadContext cont
       tr("Trains the experiment of the form with several values of some keys, one run after another. The runs have the "
          "id of the tuning as their tag: filter the Runs page by it and compare them."));
   auto* form = new QFormLayout;
-  varied_->setAccessibleName(tr("Varied keys"));
   varied_->setFont(mono_font());
   varied_->setTabChangesFocus(true);
   varied_->setPlaceholderText(u"train.learning_rate=0.001,0.003\nlora.rank=4,16"_s);
-  varied_->setToolTip(tr("One key a line: key=value,value, or for drawn values key=low..high or key=log:low..high"));
   varied_->setFixedHeight(kVariedLines * varied_->fontMetrics().lineSpacing() + 12);
-  form->addRow(tr("Varied keys"), varied_);
-  method_->setAccessibleName(tr("Method"));
+  add_field(*form, tr("Varied keys"), varied_,
+            tr("One key a line: key=value,value, or for drawn values key=low..high or key=log:low..high"));
   method_->addItems({tr("Every combination"), tr("Random values"), tr("Successive halving")});
-  method_->setToolTip(tr("Halving compares drawn trials at shares of the steps, and only the better half goes on"));
-  form->addRow(tr("Method"), method_);
-  trials_->setAccessibleName(tr("Trials"));
+  add_field(*form, tr("Method"), method_,
+            tr("Halving compares drawn trials at shares of the steps, and only the better half goes on"));
   trials_->findChild<QLineEdit*>()->setAccessibleName(tr("Trials"));  // it takes the focus
   trials_->setRange(1, 1000);
   trials_->setValue(8);
-  form->addRow(tr("Trials"), trials_);
-  metric_->setAccessibleName(tr("Metric"));
+  add_field(*form, tr("Trials"), trials_);
   for (const char* name : {"eval/loss", "train/loss", "eval/answers_right"})
     metric_->addItem(QString::fromLatin1(name));
-  form->addRow(tr("Metric"), metric_);
+  add_field(*form, tr("Metric"), metric_);
   column_->addLayout(form);
   resume_->setToolTip(tr("Finishes the newest tuning that was stopped or cut off, with its own experiment and keys"));
   resume_->setAutoDefault(false);
@@ -64,6 +54,7 @@ TuneDialog::TuneDialog(std::filesystem::path runs_folder, plan::LoadContext cont
       start({.runs_folder = runs_folder_, .experiment = {}, .options = {}, .resume = unfinished_});
   });
   add_task_rows({tr("Result"), tr("Progress of the tuning"), tr("Close"), tr("Start")});
+  follow(task_);
   connect(confirm_, &QPushButton::clicked, this, &TuneDialog::begin);
   connect(&task_, &BackgroundWork::changed, this, &TuneDialog::show_state);
   connect(&task_, &BackgroundWork::ended, this, &TuneDialog::show_outcome);
@@ -85,9 +76,6 @@ void TuneDialog::open_with(experiment::Experiment experiment) {
 
 void TuneDialog::show_state() {
   const bool busy = task_.is_busy();
-  progress_->setVisible(busy);
-  progress_->setRange(0, 100);
-  progress_->setValue(task_.percent());
   if (busy && !task_.progress().phase.empty()) result_->show_text(qs(task_.progress().phase));
   for (QWidget* field :
        {static_cast<QWidget*>(varied_), static_cast<QWidget*>(method_), static_cast<QWidget*>(metric_)})
@@ -140,11 +128,6 @@ void TuneDialog::show_outcome() {
   if (task_.was_cancelled() || !task_.result())
     return result_->show_text(tr("Stopped; the finished trials are kept. Resume goes on with it."));
   result_->show_text(qs(jobs::to_text(*task_.result())));
-}
-
-void TuneDialog::reject() {
-  if (task_.is_busy()) return task_.cancel();
-  QDialog::reject();
 }
 
 }  // namespace mw::ui

@@ -4,11 +4,10 @@
 #pragma once
 #include "core/jobs/tune.h"
 #include "ui/session/background_task.h"
-#include "ui/theme/dialog_parts.h"
+#include "ui/session/dialog_parts.h"
 
 class QComboBox;
 class QPlainTextEdit;
-class QPushButton;
 class QSpinBox;
 
 namespace mw::ui {
@@ -24,9 +23,6 @@ class TuneDialog : public TaskDialog {
   QSpinBox& trials() { return *trials_; }
   QComboBox& metric() { return *metric_; }
   QPushButton& resume() { return *resume_; }  // hidden if no tuning was cut off
-
- public slots:
-  void reject() override;  // stops the current run with a checkpoint
 
  private:
   void show_state();

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The cost of tokens against the rate, and the cost of serving over time with what was paid once.
-#include <QHBoxLayout>
 #include <QLineEdit>
-#include <QVBoxLayout>
 
 #include "ui/pages/compare/compare_view.h"
 #include "ui/run_views/sweep_lines.h"
-#include "ui/theme/text.h"
-#include "ui/theme/theme.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {
@@ -65,7 +61,7 @@ class CostView : public CompareView {
                      .arg(in_.run_name(costs[0].column), in_.run_name(costs[i].column))
                      .arg(*hours, 0, 'f', *hours < 10 ? 1 : 0);
         limits.push_back({CompareView::tr("break-even"), *hours, theme().series(static_cast<int>(costs[i].column)),
-                          Origin::requested, CompareView::tr("%1 h").arg(*hours, 0, 'f', 0)});
+                          LineOrigin::requested, CompareView::tr("%1 h").arg(*hours, 0, 'f', 0)});
       }
     std::vector<ChartLine> all;
     for (const auto& cost : costs) {
@@ -73,7 +69,7 @@ class CostView : public CompareView {
       if (QString& name = all.back().name; cost.servers > 1)
         name = CompareView::tr("%1, %n server(s)", nullptr, plural_count(cost.servers)).arg(name);
     }
-    axis(1).set_x(CompareView::tr("hours"), Quantity::plain);
+    axis(1).set_x(CompareView::tr("hours"), AxisQuantity::plain);
     axis(1).set_data({0, most});
     charts()[1]->set_lines(std::move(all));
     charts()[1]->set_limits(std::move(limits));

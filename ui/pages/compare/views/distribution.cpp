@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Cumulative distributions of the latencies of the requests in one cell.
-#include "core/views/sweep_charts.h"
 #include "ui/pages/compare/compare_view.h"
 #include "ui/run_views/sweep_lines.h"
 #include "ui/theme/text.h"
@@ -21,7 +20,7 @@ void fill_distributions(const CompareInput& in, CompareView& view) {
       all.back().marks = Marks::none;
       all.back().path.clear();
     }
-    view.axis(i).set_x(qs(views::label_of(kSweepMetrics[i])), Quantity::seconds);
+    view.axis(i).set_x(qs(views::label_of(kSweepMetrics[i])), AxisQuantity::seconds);
     view.axis(i).set_data({0, largest_x(all) * 1.02});
     view.charts()[i]->set_lines(std::move(all));
     view.charts()[i]->set_limits(slo_levels(in.slo, kSweepMetrics[i]));

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One metric of every run as a table of prompt length by load.
-#include <QHeaderView>
-#include <QLabel>
-#include <QTableView>
-#include <QVBoxLayout>
 #include <algorithm>
 
 #include "ui/pages/compare/compare_view.h"
 #include "ui/pages/compare/heat_table.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

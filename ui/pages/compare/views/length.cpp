@@ -29,8 +29,10 @@ ChartLine floor_line(const CompareInput& in) {
         }
   auto series = std::make_shared<views::Series>();
   for (const auto& [place, floor] : floors) series->append(place, floor);
-  return {
-      .name = CompareView::tr("floor"), .color = theme().bad, .raw = std::move(series), .origin = Origin::requested};
+  return {.name = CompareView::tr("floor"),
+          .color = theme().bad,
+          .raw = std::move(series),
+          .origin = LineOrigin::requested};
 }
 
 void fill_by_length(const CompareInput& in, CompareView& view) {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The causes of the difference that a replay makes, as a table.
-#include <QHeaderView>
-#include <QTableView>
 #include <QVBoxLayout>
-#include <cmath>
 
 #include "core/compare/replay_explained.h"
 #include "ui/pages/compare/compare_view.h"
 #include "ui/theme/table_model.h"
 #include "ui/theme/tables.h"
-#include "ui/theme/text.h"
 
 namespace mw::ui {
 namespace {
@@ -27,23 +23,23 @@ QString figure_text(double value, std::optional<double> delta, int decimals) {
 
 TableModel<ReplayCause>::Columns replay_columns() {
   const auto figure = [](const QString& title, double ReplayFigures::*member, int decimals) {
-    return number_column<ReplayCause>(
+    return TableModel<ReplayCause>::number(
         title,
         [=](const ReplayCause& r) {
           return figure_text(r.figures.*member, r.delta ? std::optional((*r.delta).*member) : std::nullopt, decimals);
         },
         [=](const ReplayCause& r) { return r.figures.*member; });
   };
-  return {{.title = CompareView::tr("Requests"), .text = [](const ReplayCause& r) { return qs(r.point); }},
+  return {{.title = CompareView::tr("Requests"), .text = &ReplayCause::point},
           {.title = CompareView::tr("Cause"),
            .tooltip = CompareView::tr("One factor after another is changed, and the recorded requests are simulated"),
-           .text = [](const ReplayCause& r) { return qs(r.name); }},
+           .text = &ReplayCause::name},
           figure(CompareView::tr("TTFT p99 (ms)"), &ReplayFigures::ttft_p99_ms, 1),
           figure(CompareView::tr("TPOT p99 (ms)"), &ReplayFigures::tpot_p99_ms, 2),
           figure(CompareView::tr("E2E p99 (ms)"), &ReplayFigures::e2el_p99_ms, 0),
           figure(CompareView::tr("Cost (USD)"), &ReplayFigures::usd, 4),
           figure(CompareView::tr("USD/1M tokens"), &ReplayFigures::usd_per_million_output_tokens, 2),
-          {.title = CompareView::tr("Change"), .text = [](const ReplayCause& r) { return qs(r.text); }}};
+          {.title = CompareView::tr("Change"), .text = &ReplayCause::text}};
 }
 
 class ReplayView : public CompareView {

@@ -2,7 +2,7 @@
 // Settings and results of training runs as parallel coordinates.
 #include <QVBoxLayout>
 
-#include "core/compare/parallel_runs.h"
+#include "core/compare/compared_snapshots.h"
 #include "ui/charts/parallel_chart.h"
 #include "ui/pages/compare/compare_view.h"
 #include "ui/theme/text.h"
