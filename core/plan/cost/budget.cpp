@@ -15,7 +15,7 @@ struct Limit {
 };
 
 // The limit that is reached first, as time. Empty if there is none.
-std::optional<Limit> tightest(const options::Budget& budget, const plan::RunTotals& run) {
+std::optional<Limit> tightest(const options::Budget& budget, const RunTotals& run) {
   std::optional<Limit> out;
   const auto limit = [&](const char* key, double given, double per_second) {
     if (given > 0 && per_second > 0 && (!out || given / per_second < out->seconds)) out = {key, given / per_second};
@@ -28,7 +28,7 @@ std::optional<Limit> tightest(const options::Budget& budget, const plan::RunTota
 
 }  // namespace
 
-std::optional<BudgetPlan> budget_plan(const options::Budget& budget, const plan::Request& r, const plan::Plan& plan) {
+std::optional<BudgetPlan> budget_plan(const options::Budget& budget, const Request& r, const Plan& plan) {
   const auto limit = tightest(budget, plan.run);
   const double step = plan.step.seconds.value;
   if (!limit || step <= 0) return std::nullopt;
@@ -43,13 +43,13 @@ std::optional<BudgetPlan> budget_plan(const options::Budget& budget, const plan:
   out.fraction = plan.run.steps > 0 ? steps / static_cast<double>(plan.run.steps) : 0;
   const double epoch_rows = r.train.epoch_rows > 0
                                 ? r.train.epoch_rows
-                                : plan::row_statistics(r.lengths, static_cast<double>(r.train.batch)).batches_rows;
+                                : row_statistics(r.lengths, static_cast<double>(r.train.batch)).batches_rows;
   if (epoch_rows > 0)
     out.epochs = steps * static_cast<double>(r.train.batch) * std::max(1, r.train.accumulation) / epoch_rows;
   return out;
 }
 
-std::optional<std::int64_t> rows_in_budget(const options::Budget& budget, const plan::Plan& plan, std::int64_t batch) {
+std::optional<std::int64_t> rows_in_budget(const options::Budget& budget, const Plan& plan, std::int64_t batch) {
   const auto limit = tightest(budget, plan.run);
   const double seconds = plan.step.seconds.value;
   if (!limit || seconds <= 0) return std::nullopt;

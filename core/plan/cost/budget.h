@@ -20,10 +20,9 @@ struct BudgetPlan {
   bool holds_the_run() const { return fraction >= 1; }
 };
 // Of a training. Empty without a limit that can be applied: dollars need a price.
-std::optional<BudgetPlan> budget_plan(const options::Budget& budget, const plan::Request& request,
-                                      const plan::Plan& plan);
+std::optional<BudgetPlan> budget_plan(const options::Budget& budget, const Request& request, const Plan& plan);
 // The rows of whole batches of a rollout or forward that fit; empty without a limit that can be applied.
-std::optional<std::int64_t> rows_in_budget(const options::Budget& budget, const plan::Plan& plan, std::int64_t batch);
+std::optional<std::int64_t> rows_in_budget(const options::Budget& budget, const Plan& plan, std::int64_t batch);
 
 std::string to_text(const BudgetPlan& budget);  // "380 steps in 0.998 h, $16.77"
 Json to_json(const BudgetPlan& budget);         // {bound, steps, epochs, hours, usd, tokens, fraction}

@@ -15,7 +15,7 @@ using experiment::Kind;
 
 // The experiment as one that serves on its serve.target.
 experiment::Experiment as_served(const experiment::Experiment& e, const experiment::BoundExperiment& config,
-                                 const plan::PlanContext& context) {
+                                 const PlanContext& context) {
   if (config.kind == Kind::serve) return e;
   experiment::Experiment out = e;
   out.set_value("kind", "serve");
@@ -27,8 +27,7 @@ experiment::Experiment as_served(const experiment::Experiment& e, const experime
   return out;
 }
 
-hardware::Price listed_price(const plan::PlanContext& context, const std::string& chip,
-                             const std::string& price_class) {
+hardware::Price listed_price(const PlanContext& context, const std::string& chip, const std::string& price_class) {
   hardware::Price none;
   none.chip = chip;
   const hardware::Price* listed = context.catalogue.price(chip, {}, price_class);
@@ -36,7 +35,7 @@ hardware::Price listed_price(const plan::PlanContext& context, const std::string
 }
 
 // A price of the experiment replaces that on demand.
-hardware::Price price_of(const plan::PlanContext& context, const std::string& chip, CostClass price_class,
+hardware::Price price_of(const PlanContext& context, const std::string& chip, CostClass price_class,
                          const options::Cost& cost, const hardware::Price& own) {
   switch (price_class) {
     case CostClass::on_demand:
@@ -49,15 +48,15 @@ hardware::Price price_of(const plan::PlanContext& context, const std::string& ch
   return listed_price(context, chip, std::string(to_string(cost.commitment)));
 }
 
-TrainedFor predicted_training(const experiment::BoundExperiment& config, const plan::Plan& plan) {
+TrainedFor predicted_training(const experiment::BoundExperiment& config, const Plan& plan) {
   if (config.measured.hours > 0) return {config.measured.hours, "measured: " + config.measured.source};
   return {plan.run.hours.value, "predicted"};
 }
 
 }  // namespace
 
-std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const plan::PlanContext& context,
-                                  const std::optional<TrainedFor>& measured, const plan::Plan* planned,
+std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const PlanContext& context,
+                                  const std::optional<TrainedFor>& measured, const Plan* planned,
                                   const std::stop_token& stop) {
   const experiment::BoundExperiment& config = e.config();
   const bool trains = config.kind == Kind::train;
@@ -67,24 +66,24 @@ std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const plan::P
                          .tpot_s = config.sweep.slo.tpot_ms / 1e3,
                          .e2e_s = config.sweep.slo.e2e_ms / 1e3},
                .variation = config.cost.variation};
-  const plan::Request server = plan_request(as_served(e, config, context), context);
+  const Request server = plan_request(as_served(e, config, context), context);
   out.serve_target = server.target.id;
   out.input_len = server.serve.input_len;
   out.output_len = server.serve.output_len;
-  const plan::Plan server_plan = plan::predict(server);
+  const Plan server_plan = predict(server);
   out.fits = server_plan.fits();
-  if (out.fits) out.capacity = plan::server_capacity(plan::ServeStepModel(server), server.serve, out.level);
-  plan::CostInputs inputs{.requests_per_day = config.cost.requests_per_day,
-                          .growth = config.cost.growth,
-                          .months = config.cost.months,
-                          .peak = config.cost.peak,
-                          .capacity = out.capacity.requests_per_s,
-                          .start_hours = server_plan.compile.value / 3600};
-  std::optional<plan::Request> training;
+  if (out.fits) out.capacity = server_capacity(ServeStepModel(server), server.serve, out.level);
+  CostInputs inputs{.requests_per_day = config.cost.requests_per_day,
+                    .growth = config.cost.growth,
+                    .months = config.cost.months,
+                    .peak = config.cost.peak,
+                    .capacity = out.capacity.requests_per_s,
+                    .start_hours = server_plan.compile.value / 3600};
+  std::optional<Request> training;
   if (trains) {
     training = plan_request(e, context);
     if (!planned && runs_here(*training)) read_rows(config, *training, stop);
-    const plan::Plan plan = planned ? *planned : plan::predict(*training);
+    const Plan plan = planned ? *planned : predict(*training);
     out.target = training->target.id;
     out.training = measured.value_or(predicted_training(config, plan));
     const double checkpoint = plan.step.seconds.value * static_cast<double>(config.train.checkpoint_every);
@@ -115,9 +114,9 @@ std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const plan::P
     }
     const bool known =
         of.inputs.serve_usd_per_hour > 0 && (of.inputs.train_hours <= 0 || of.inputs.train_usd_per_hour > 0);
-    if (known && inputs.capacity > 0) of.cost = plan::total_cost(of.inputs);
+    if (known && inputs.capacity > 0) of.cost = total_cost(of.inputs);
   }
-  if (out.classes.front().cost) out.swings = plan::swings(out.classes.front().inputs, out.variation);
+  if (out.classes.front().cost) out.swings = swings(out.classes.front().inputs, out.variation);
   return out;
 }
 
@@ -125,8 +124,8 @@ std::array<CostBreakEven, 3> break_even(const CostPlan& a, const CostPlan& b) {
   std::array<CostBreakEven, 3> out;
   for (size_t i = 0; i < out.size(); ++i) {
     if (!a.classes[i].cost || !b.classes[i].cost) continue;
-    out[i].requests_per_day = plan::break_even_requests(a.classes[i].inputs, b.classes[i].inputs);
-    out[i].hours = plan::break_even_hours(a.classes[i].inputs, b.classes[i].inputs);
+    out[i].requests_per_day = break_even_requests(a.classes[i].inputs, b.classes[i].inputs);
+    out[i].hours = break_even_hours(a.classes[i].inputs, b.classes[i].inputs);
   }
   return out;
 }
@@ -158,7 +157,7 @@ Json class_json(const CostOfClass& of) {
            {"source", of.serve.source},
            {"total_usd", nullptr}};
   if (!of.cost) return out;
-  const plan::TotalCost& c = *of.cost;
+  const TotalCost& c = *of.cost;
   out.update({{"total_usd", c.total()},
               {"training_usd", c.training},
               {"serving_usd", c.serving},
@@ -171,7 +170,7 @@ Json class_json(const CostOfClass& of) {
   return out;
 }
 
-std::string level_text(const plan::ServiceLevel& level) {
+std::string level_text(const ServiceLevel& level) {
   std::string text;
   const auto limit = [&](double seconds, const char* name) {
     if (seconds > 0) text += (text.empty() ? "" : ", ") + std::string(name) + " " + to_text(Seconds(seconds));
@@ -184,7 +183,7 @@ std::string level_text(const plan::ServiceLevel& level) {
 
 }  // namespace
 
-Json price_json(const plan::Request& request) {
+Json price_json(const Request& request) {
   const hardware::Price& price = request.price;
   if (price.usd_per_chip_hour <= 0) return nullptr;
   const std::optional<int>& age = request.price_days;
@@ -200,9 +199,9 @@ Json price_json(const plan::Request& request) {
 Json to_json(const CostPlan& p) {
   Json classes = Json::array(), tornado = Json::array();
   for (const CostOfClass& of : p.classes) classes.push_back(class_json(of));
-  for (const plan::Swing& s : p.swings)
+  for (const Swing& s : p.swings)
     tornado.push_back({{"input", s.input}, {"low_usd", s.low_usd}, {"high_usd", s.high_usd}});
-  const plan::CostInputs& in = p.classes.front().inputs;
+  const CostInputs& in = p.classes.front().inputs;
   return {{"target", p.target.empty() ? Json(nullptr) : Json(p.target)},
           {"serve_target", p.serve_target},
           {"training", {{"hours", p.training.hours}, {"source", p.training.source}}},
@@ -239,7 +238,7 @@ Json to_json(const std::array<CostBreakEven, 3>& all) {
 }
 
 std::string load_text(const CostPlan& p) {
-  const plan::CostInputs& in = p.classes.front().inputs;
+  const CostInputs& in = p.classes.front().inputs;
   std::string out;
   if (p.training.hours > 0)
     out += line_of("trained %s%s (%s), ", to_text(Seconds(p.training.hours * 3600)).c_str(),
@@ -267,7 +266,7 @@ std::string to_text(const CostPlan& p) {
       out += line_of("  %-10s no price of %s\n", name_of(of.price_class).c_str(), unknown.c_str());
       continue;
     }
-    const plan::TotalCost& c = *of.cost;
+    const TotalCost& c = *of.cost;
     const auto usd = [](double v) { return to_text(Usd(v)); };
     out += line_of("  %-10s %12s %12s %12s %12s %12s %4d to %-3d %12s\n", name_of(of.price_class).c_str(),
                    usd(c.training).c_str(), usd(c.serving).c_str(), usd(c.starting).c_str(), usd(c.preempted).c_str(),
@@ -275,7 +274,7 @@ std::string to_text(const CostPlan& p) {
                    usd(c.requests > 0 ? c.total() / c.requests * 1e6 : 0).c_str());
   }
   if (!p.swings.empty()) out += line_of("\nwhat moves the total most, each input by %.0f %%:\n", 100 * p.variation);
-  for (const plan::Swing& s : p.swings)
+  for (const Swing& s : p.swings)
     out += line_of("  %-22s %12s to %12s\n", s.input.c_str(), to_text(Usd(s.low_usd)).c_str(),
                    to_text(Usd(s.high_usd)).c_str());
   return out;
@@ -306,7 +305,7 @@ namespace {
 
 // USD per hour of all chips; 0 if there is no price. The virtual devices of this machine have a price only if the
 // experiment sets one.
-double hourly_price(const experiment::BoundExperiment& config, const plan::PlanContext& context) {
+double hourly_price(const experiment::BoundExperiment& config, const PlanContext& context) {
   const hardware::Target target = context.catalogue.target(config.target.id);
   double each = config.price.usd_per_chip_hour;
   if (const auto* listed = context.catalogue.price(target.chip.id, config.price.region, config.price.price_class);
@@ -322,7 +321,7 @@ double hourly_price(const experiment::BoundExperiment& config, const plan::PlanC
 
 }  // namespace
 
-std::optional<RunCost> run_cost(const store::Store& store, const store::RunRow& run, const plan::PlanContext& context) {
+std::optional<RunCost> run_cost(const store::Store& store, const store::RunRow& run, const PlanContext& context) {
   double hourly = 0;
   try {
     hourly = hourly_price(store.experiment(run.id).valid_values(), context);

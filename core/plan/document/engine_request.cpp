@@ -14,35 +14,35 @@
 namespace mw::plan {
 namespace {
 
-std::vector<plan::EngineRows> rows_of(const std::vector<data::BatchSize>& shares) {
-  std::vector<plan::EngineRows> rows;
+std::vector<EngineRows> rows_of(const std::vector<data::BatchSize>& shares) {
+  std::vector<EngineRows> rows;
   for (const data::BatchSize& s : shares) rows.push_back({s.step_tokens, s.loss_tokens, s.longest, s.tokens});
   return rows;
 }
 
-void set_training(const options::Training& train, const options::DataRows& data, int new_tokens, plan::Request& r) {
+void set_training(const options::Training& train, const options::DataRows& data, int new_tokens, Request& r) {
   if (!data.holds_rows_out()) return;
-  plan::EngineWork& e = *r.engine;
+  EngineWork& e = *r.engine;
   e.eval_rows = train.eval_rows;
   if (train.answers == 0 && (train.sample_every == 0 || train.sample_prompts == 0)) return;
   e.prompt_tokens = data.max_len;
   e.generate_tokens = data.max_len + new_tokens;
 }
 
-void set_machine(const train::ModelSettings& model, plan::Request& r) {
+void set_machine(const train::ModelSettings& model, Request& r) {
   r.engine.emplace().threads = train::thread_count(model.threads);
   r.target.chip.memory.value = static_cast<double>(train::device_capacity(model).value);
 }
 
 }  // namespace
 
-plan::Request engine_request(const train::Settings& s, const model::Config& config) {
-  plan::Request r;
+Request engine_request(const train::Settings& s, const model::Config& config) {
+  Request r;
   r.model = config;
   r.mesh = s.model.mesh;
   r.rules = s.model.rules;
   r.method = s.method;
-  r.weights = plan::dtype_of(s.model.weights);
+  r.weights = dtype_of(s.model.weights);
   r.lengths.max_len = s.data.max_len;
   r.train.batch = s.batch;
   r.train.remat = s.remat;
@@ -54,8 +54,8 @@ plan::Request engine_request(const train::Settings& s, const model::Config& conf
   return r;
 }
 
-void set_rows(const train::DataFacts& facts, const std::string& read, plan::Request& r) {
-  plan::EngineWork& e = *r.engine;
+void set_rows(const train::DataFacts& facts, const std::string& read, Request& r) {
+  EngineWork& e = *r.engine;
   e.rows = rows_of(facts.shares);
   e.evaluation = rows_of(facts.evaluation);
   e.prompt_tokens = facts.asked.prompt;
@@ -79,18 +79,18 @@ train::DataFacts ReadTraining::facts(train::Settings s) const {
   return known_.emplace(key, train::data_facts(s, config_, dataset_, *tokenizer_)).first->second;
 }
 
-void set_engine(const experiment::BoundExperiment& config, plan::Request& r) {
+void set_engine(const experiment::BoundExperiment& config, Request& r) {
   train::ModelSettings machine;
   machine.capacity = Bytes(static_cast<std::int64_t>(config.target.memory_gib * 1073741824.0));
   machine.threads = config.target.threads;
-  if (r.work == plan::Work::train)
+  if (r.work == Work::train)
     machine.mesh = config.mesh;
   else
     machine.capacity = machine.capacity * config.mesh.devices();
   set_machine(machine, r);
-  if (r.work == plan::Work::serve) {
+  if (r.work == Work::serve) {
     r.kv = model::DType::f32;  // the engine's, regardless of the document
-    r.engine->update = [config](plan::Request& changed) {
+    r.engine->update = [config](Request& changed) {
       experiment::BoundExperiment own = config;
       own.serve.max_num_seqs = changed.serve.max_num_seqs;
       const serve::SchedulerSettings server = engine_server(own, changed.model);
@@ -99,21 +99,21 @@ void set_engine(const experiment::BoundExperiment& config, plan::Request& r) {
     };
     return r.engine->update(r);
   }
-  if (r.work == plan::Work::train ? r.method == model::TrainMethod::lora : !r.targets.empty())
+  if (r.work == Work::train ? r.method == model::TrainMethod::lora : !r.targets.empty())
     r.engine->lora = train::adapter_shapes(r.model, config.lora);
-  if (r.work == plan::Work::train) set_training(config.train, config.data, config.sample.max_new_tokens, r);
+  if (r.work == Work::train) set_training(config.train, config.data, config.sample.max_new_tokens, r);
 }
 
-void read_rows(const experiment::BoundExperiment& config, plan::Request& r, std::stop_token stop) {
+void read_rows(const experiment::BoundExperiment& config, Request& r, std::stop_token stop) {
   if (config.model.path.empty() || config.data.path.empty() || model::is_planning_only(r.model)) return;
   const train::Settings settings = train::plan_settings(config, r.model.family);
   const auto data = std::make_shared<const ReadTraining>(settings, r.model, std::move(stop));
-  r.engine->update = [data, settings](plan::Request& changed) {
+  r.engine->update = [data, settings](Request& changed) {
     train::Settings own = settings;
     own.batch = static_cast<int>(changed.train.batch);
     own.accumulation = changed.train.accumulation;
     if (changed.train.steps > 0) own.rate.steps = changed.train.steps;
-    own.packing = changed.lengths.rows == plan::RowLayout::packed ? data::Packing::pack : data::Packing::none;
+    own.packing = changed.lengths.rows == RowLayout::packed ? data::Packing::pack : data::Packing::none;
     own.data.max_len = changed.lengths.max_len;
     own.model.mesh = changed.mesh;
     set_rows(data->facts(own), "row lengths measured in " + own.data.path.filename().string(), changed);
@@ -128,14 +128,14 @@ void read_rows(const experiment::BoundExperiment& config, plan::Request& r, std:
   }
   if (tokens <= 0) return;
   r.lengths.histogram.assign(lengths.begin(), lengths.end());
-  r.lengths.packed_rows = plan::pack_count(r.lengths.histogram, r.lengths.max_len);
+  r.lengths.packed_rows = pack_count(r.lengths.histogram, r.lengths.max_len);
   r.train.loss_share = loss_tokens / tokens;
 }
 
-void take_rows(const plan::Request& read, plan::Request& r) {
-  if (!read.engine || !read.engine->update || !r.engine || r.work != plan::Work::train) return;
+void take_rows(const Request& read, Request& r) {
+  if (!read.engine || !read.engine->update || !r.engine || r.work != Work::train) return;
   r.lengths.histogram = read.lengths.histogram;
-  r.lengths.packed_rows = plan::pack_count(r.lengths.histogram, r.lengths.max_len);
+  r.lengths.packed_rows = pack_count(r.lengths.histogram, r.lengths.max_len);
   r.train.loss_share = read.train.loss_share;
   r.engine->update = read.engine->update;
   r.engine->update(r);
@@ -162,7 +162,7 @@ serve::OutOfWindowKv window_kv(const options::Serving& serve) {
   return serve.sliding_window_kv ? serve::OutOfWindowKv::freed : serve::OutOfWindowKv::kept;
 }
 
-plan::InferenceModel inference_model(const train::ModelSettings& settings) {
+InferenceModel inference_model(const train::ModelSettings& settings) {
   return {.weights = settings.weights, .threads = train::thread_count(settings.threads)};
 }
 
@@ -170,8 +170,8 @@ serve::SchedulerSettings engine_server(const experiment::BoundExperiment& experi
   train::ModelSettings settings = train::model_values(experiment);
   settings.capacity = settings.capacity * settings.mesh.devices();  // one device serves, as load_served() says
   settings.mesh = {};
-  const plan::InferenceModel model = inference_model(settings);
-  const Bytes weights = plan::predict_memory(config, model, engine::ServingWork{}).at_peak[MemoryCategory::weights];
+  const InferenceModel model = inference_model(settings);
+  const Bytes weights = predict_memory(config, model, engine::ServingWork{}).at_peak[MemoryCategory::weights];
   return serve::lay_out_engine_kv(config, server_settings(experiment.serve, config), requested_kv(experiment.serve),
                                   window_kv(experiment.serve), {model, train::device_capacity(settings) - weights});
 }

@@ -15,10 +15,10 @@
 
 namespace mw::plan {
 
-// A training as far as plan::engine_memory() reads it, with all rows at their maximum length.
-plan::Request engine_request(const train::Settings& settings, const model::Config& config);
+// A training as far as engine_memory() reads it, with all rows at their maximum length.
+Request engine_request(const train::Settings& settings, const model::Config& config);
 // Sets the rows of the micro-batches that the data has; `read`: where they are from.
-void set_rows(const train::DataFacts& facts, const std::string& read, plan::Request& request);
+void set_rows(const train::DataFacts& facts, const std::string& read, Request& request);
 // The data of a training, read once for all settings that a search tries. Thread-safe.
 class ReadTraining {
  public:
@@ -37,12 +37,12 @@ class ReadTraining {
 
 // Sets the engine's part of a request for this machine, whose work and mesh are set, and the limits of the machine.
 // Throws SERVE if a server holds not even one request.
-void set_engine(const experiment::BoundExperiment& config, plan::Request& request);
+void set_engine(const experiment::BoundExperiment& config, Request& request);
 // Reads the data of a training on this machine for the lengths of its rows, if there are model folder and data, also
 // for the settings to which a search changes the request. Throws as reading them does.
-void read_rows(const experiment::BoundExperiment& config, plan::Request& request, std::stop_token stop = {});
+void read_rows(const experiment::BoundExperiment& config, Request& request, std::stop_token stop = {});
 // The same with the data that `read` has read, for another setting of its document; nothing without data.
-void take_rows(const plan::Request& read, plan::Request& request);
+void take_rows(const Request& read, Request& request);
 
 // The settings of a server on this machine. Thread-safe.
 
@@ -52,7 +52,7 @@ Bytes requested_kv(const options::Serving& serve);  // 0: as much as the request
 serve::OutOfWindowKv window_kv(const options::Serving& serve);
 
 // Returns the model of an inference workload without adapters.
-plan::InferenceModel inference_model(const train::ModelSettings& settings);
+InferenceModel inference_model(const train::ModelSettings& settings);
 // With the engine's KV layout, for one device. Throws SERVE if not even one request of max_model_len tokens fits.
 serve::SchedulerSettings engine_server(const experiment::BoundExperiment& experiment, const model::Config& config);
 

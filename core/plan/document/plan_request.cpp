@@ -28,13 +28,10 @@
 namespace mw::plan {
 namespace {
 
-using plan::Work;
-
 // Returns the document's mesh, else all devices on the default axis of the stack.
 mesh::Mesh mesh_of(const mesh::Mesh& given, const hardware::Target& target, model::Stack stack) {
   if (!given.axes.empty()) return given;
-  const bool gathers =
-      plan::stack_profile(stack, model::Family::gemma3).parameters == plan::StackProfile::Parameters::gathered;
+  const bool gathers = stack_profile(stack, model::Family::gemma3).parameters == StackProfile::Parameters::gathered;
   const int each = target.devices() / target.slices;
   mesh::Mesh mesh{{{"fsdp", gathers ? each : 1}, {"tp", gathers ? 1 : each}}};
   if (target.slices == 1) return mesh;
@@ -47,7 +44,7 @@ mesh::Mesh mesh_of(const mesh::Mesh& given, const hardware::Target& target, mode
   return mesh;
 }
 
-void set_sharding(const options::Sharding& sharding, plan::Request& r) {
+void set_sharding(const options::Sharding& sharding, Request& r) {
   const mesh::ExpertParallel experts = r.rules.experts;
   r.rules = mesh::sharding_rules(sharding, r.rules.preset);
   r.rules.experts = experts;
@@ -55,7 +52,7 @@ void set_sharding(const options::Sharding& sharding, plan::Request& r) {
   r.places = mesh::axis_places(sharding);
 }
 
-void set_profile(const options::Training& train, plan::Request& r) {
+void set_profile(const options::Training& train, Request& r) {
   if (train.attention) r.profile.attention = *train.attention;
   if (train.adapter_dtype) r.profile.adapters = r.profile.gradients = *train.adapter_dtype;
   if (train.moment_dtype) r.profile.moments = *train.moment_dtype;
@@ -74,18 +71,17 @@ void set_profile(const options::Training& train, plan::Request& r) {
 }
 
 // Times of the engine follow from what was measured on this processor, unless the user has calibrated it.
-void set_speed_here(const experiment::BoundExperiment& config, const plan::PlanContext& context, plan::Request& r) {
+void set_speed_here(const experiment::BoundExperiment& config, const PlanContext& context, Request& r) {
   if (!runs_here(r) || !r.calibrated.empty()) return;
   const int threads = train::thread_count(config.target.threads);
-  const plan::RatesInForce found =
-      plan::rates_of(context, {engine::processor_model(), std::string(to_string(engine::usable_cpu())), threads});
+  const RatesInForce found =
+      rates_of(context, {engine::processor_model(), std::string(to_string(engine::usable_cpu())), threads});
   // Each virtual device is a thread.
   const int devices = r.mesh.devices(), all = train::thread_count(0);
-  if (found.rates)
-    plan::apply(*found.rates, found.origin, devices > 1 ? 1.0 * std::min(devices, all) / devices : threads, r);
+  if (found.rates) apply(*found.rates, found.origin, devices > 1 ? 1.0 * std::min(devices, all) / devices : threads, r);
 }
 
-void set_price(const options::PriceOptions& given, const plan::PlanContext& context, plan::Request& r) {
+void set_price(const options::PriceOptions& given, const PlanContext& context, Request& r) {
   const hardware::Price* price = context.catalogue.price(r.target.chip.id, given.region, given.price_class);
   if (!price && (!given.region.empty() || !given.price_class.empty()))
     throw Error({.id = "PRICE",
@@ -119,8 +115,8 @@ void set_price(const options::PriceOptions& given, const plan::PlanContext& cont
   r.price_days = hardware::age_days(r.price, floor<days>(system_clock::now()));
 }
 
-void set_lengths(const options::Data& data, plan::Request& r) {
-  plan::Lengths& l = r.lengths;
+void set_lengths(const options::Data& data, Request& r) {
+  Lengths& l = r.lengths;
   l.max_len = data.max_len;
   l.mean = data.mean_len;
   l.count = data.rows;
@@ -128,14 +124,12 @@ void set_lengths(const options::Data& data, plan::Request& r) {
     for (const auto& [tokens, rows] : data::read_lengths(data.lengths)) l.histogram.emplace_back(tokens, rows);
   using options::Padding;
   const Padding padding = data.padding.value_or(r.profile.static_shapes ? Padding::max_len : Padding::longest);
-  l.rows = data.packing                  ? plan::RowLayout::packed
-           : padding == Padding::max_len ? plan::RowLayout::padded
-                                         : plan::RowLayout::ragged;
-  if (!l.histogram.empty()) l.packed_rows = plan::pack_count(l.histogram, l.max_len);
+  l.rows = data.packing ? RowLayout::packed : padding == Padding::max_len ? RowLayout::padded : RowLayout::ragged;
+  if (!l.histogram.empty()) l.packed_rows = pack_count(l.histogram, l.max_len);
 }
 
-void set_training(const experiment::BoundExperiment& config, plan::Request& r) {
-  plan::TrainWork& t = r.train;
+void set_training(const experiment::BoundExperiment& config, Request& r) {
+  TrainWork& t = r.train;
   t.batch = config.train.batch;
   t.accumulation = config.train.accumulation;
   t.epochs = config.train.epochs;
@@ -148,7 +142,7 @@ void set_training(const experiment::BoundExperiment& config, plan::Request& r) {
   t.dropout = config.lora.dropout > 0;
 }
 
-void set_serving(const experiment::BoundExperiment& config, plan::Request& r) {
+void set_serving(const experiment::BoundExperiment& config, Request& r) {
   const options::Serving& serve = config.serve;
   r.serve = {.max_num_seqs = serve.max_num_seqs,
              .max_model_len = serve.max_model_len,
@@ -161,7 +155,7 @@ void set_serving(const experiment::BoundExperiment& config, plan::Request& r) {
              .replicas = config.sweep.replicas};
   if (!serve.sets_max_model_len && r.model.max_positions > 0)
     r.serve.max_model_len = std::min(r.serve.max_model_len, r.model.max_positions);
-  if (serve.async_scheduling) plan::enable_async_scheduling(r);
+  if (serve.async_scheduling) enable_async_scheduling(r);
   r.kv = serve.kv_dtype;
   if (r.work == Work::serve) {
     r.products = serve.products;
@@ -172,7 +166,7 @@ void set_serving(const experiment::BoundExperiment& config, plan::Request& r) {
 
 // Returns the projections that the module expression matches under the names of its library. An invalid expression is
 // reported by the checker; the targets are used then. The engine always uses the targets.
-void set_expression(const std::string& pattern, plan::Request& r) {
+void set_expression(const std::string& pattern, Request& r) {
   if (pattern.empty() || r.stack == model::Stack::engine) return;
   const model::TensorInventory inventory(r.model);
   const auto naming = r.stack == model::Stack::tunix ? lint::ModuleNaming::qwix : lint::ModuleNaming::peft;
@@ -188,7 +182,7 @@ void set_expression(const std::string& pattern, plan::Request& r) {
   }
 }
 
-void set_targets(const experiment::BoundExperiment& config, plan::Request& r) {
+void set_targets(const experiment::BoundExperiment& config, Request& r) {
   using experiment::Kind;
   r.method = config.kind == Kind::train ? config.train.method : model::TrainMethod::lora;
   r.rank = config.lora.rank;
@@ -208,10 +202,9 @@ mesh::ShardingUse sharding_use(Work work) {
 }
 
 // The legal mesh of all devices of the target that is nearest to the request's; without axes if there is none.
-mesh::Mesh nearest_mesh(const plan::Request& r) {
+mesh::Mesh nearest_mesh(const Request& r) {
   const model::TensorInventory inventory(r.model);
-  const auto needs =
-      size_constraints(inventory, r.mesh, r.rules, plan::adapter_shapes(r, inventory), sharding_use(r.work));
+  const auto needs = size_constraints(inventory, r.mesh, r.rules, adapter_shapes(r, inventory), sharding_use(r.work));
   return nearest_legal(needs, r.mesh, r.target.devices(), r.work == Work::train ? r.train.batch : 0,
                        mesh::splitting_axes(r.rules, sharding_use(r.work)));
 }
@@ -230,12 +223,12 @@ Work work_of(experiment::Kind kind) {
 model::Stack stack_of(const experiment::BoundExperiment& config, const hardware::Target& target, Work work) {
   if (target.chip.vendor == hardware::Vendor::cpu && work != Work::serve) return model::Stack::engine;
   const std::optional<model::Stack> stack = work == Work::serve ? config.serve.stack : config.train.stack;
-  return stack.value_or(plan::default_stack(target.chip.vendor, work));
+  return stack.value_or(default_stack(target.chip.vendor, work));
 }
 
 }  // namespace
 
-mesh::Mesh planned_mesh(const experiment::Experiment& e, const plan::PlanContext& context) {
+mesh::Mesh planned_mesh(const experiment::Experiment& e, const PlanContext& context) {
   try {
     return plan_request(e, context).mesh;
   } catch (const Error&) {
@@ -246,7 +239,7 @@ mesh::Mesh planned_mesh(const experiment::Experiment& e, const plan::PlanContext
   return mesh_of(config.mesh, target, stack_of(config, target, work_of(config.kind)));
 }
 
-void retarget(experiment::Experiment& e, const std::string& id, const plan::PlanContext& context) {
+void retarget(experiment::Experiment& e, const std::string& id, const PlanContext& context) {
   const experiment::BoundExperiment config = e.valid_values();
   const hardware::Target before = context.catalogue.target(config.target.id), after = context.catalogue.target(id);
   e.set("target.id", id);
@@ -261,7 +254,7 @@ void retarget(experiment::Experiment& e, const std::string& id, const plan::Plan
   e.set_value("train.accumulation", rows / ways);
 }
 
-void follow_target(const experiment::Experiment& before, experiment::Experiment& e, const plan::PlanContext& context) {
+void follow_target(const experiment::Experiment& before, experiment::Experiment& e, const PlanContext& context) {
   try {
     const hardware::Target to = context.catalogue.target(e.valid_values().target.id);
     const std::string from = before.valid_values().target.id;
@@ -269,7 +262,7 @@ void follow_target(const experiment::Experiment& before, experiment::Experiment&
     experiment::Experiment moved = e;
     if (std::find(known.begin(), known.end(), from) != known.end())
       for (const std::string& key : keys_of_target(context.catalogue.target(from), to)) moved.erase(key);
-    const plan::Request r = plan_request(moved, context);
+    const Request r = plan_request(moved, context);
     if (to.chip.vendor != hardware::Vendor::cpu && r.mesh.devices() != to.devices()) {
       const mesh::Mesh next = nearest_mesh(r);
       for (const mesh::MeshAxis& axis : next.axes)
@@ -294,23 +287,23 @@ std::vector<std::string> keys_of_target(const hardware::Target& before, const ha
   return keys;
 }
 
-bool runs_here(const plan::Request& r) {
+bool runs_here(const Request& r) {
   return r.stack == model::Stack::engine && r.target.chip.vendor == hardware::Vendor::cpu;
 }
 
-bool has_shipped_rates(const plan::Request& r) {
-  return runs_here(r) && r.calibrated.empty() && r.efficiencies.matmul.origin == plan::Origin::transferred;
+bool has_shipped_rates(const Request& r) {
+  return runs_here(r) && r.calibrated.empty() && r.efficiencies.matmul.origin == Origin::transferred;
 }
 
-plan::Request plan_request(const experiment::Experiment& e, const plan::PlanContext& context) {
+Request plan_request(const experiment::Experiment& e, const PlanContext& context) {
   const experiment::BoundExperiment& config = e.config();
-  plan::Request r;
+  Request r;
   r.model = formats::model_config(config.model);
   r.target = context.catalogue.target(config.target.id);
   r.work = work_of(config.kind);
-  plan::set_stack(r, stack_of(config, r.target, r.work));
-  plan::apply(plan::calibration_of(context), r);
-  plan::set_weights(r, plan::dtype_of(config.train.dtype));
+  set_stack(r, stack_of(config, r.target, r.work));
+  apply(calibration_of(context), r);
+  set_weights(r, dtype_of(config.train.dtype));
   set_profile(config.train, r);
   set_price(config.price, context, r);
   r.mesh = mesh_of(config.mesh, r.target, r.stack);
@@ -348,7 +341,7 @@ std::vector<SizeCase> size_cases(const options::Sizing& size) {
   return cases;
 }
 
-plan::Request with_case(plan::Request r, const options::Sizing& size, const SizeCase& point) {
+Request with_case(Request r, const options::Sizing& size, const SizeCase& point) {
   using options::Workload;
   r.work = point.workload == Workload::rollout ? Work::rollout : Work::forward;
   const bool chunked = point.workload == Workload::chunked_forward;
@@ -435,17 +428,17 @@ std::int64_t not_held_out(std::int64_t rows, const data::DatasetOptions& options
 std::optional<double> estimated_rows(const experiment::BoundExperiment& config) {
   data::DatasetOptions options{config.data};
   options.seed = config.train.seed;
-  plan::Lengths lengths{.max_len = config.data.max_len,
-                        .mean = config.data.mean_len,
-                        .count = not_held_out(config.data.rows, options),
-                        .rows = config.data.packing ? plan::RowLayout::packed : plan::RowLayout::padded};
+  Lengths lengths{.max_len = config.data.max_len,
+                  .mean = config.data.mean_len,
+                  .count = not_held_out(config.data.rows, options),
+                  .rows = config.data.packing ? RowLayout::packed : RowLayout::padded};
   double share = 1;
   if (!config.data.lengths.empty()) {
     for (const auto& [tokens, rows] : data::read_lengths(config.data.lengths))
       lengths.histogram.emplace_back(tokens, rows);
     share = 1 - options.random_share_held_out();
   }
-  const double rows = plan::row_statistics(lengths, 1).batches_rows * share;
+  const double rows = row_statistics(lengths, 1).batches_rows * share;
   return rows > 0 ? std::optional(rows) : std::nullopt;
 }
 

@@ -13,25 +13,25 @@ namespace mw::plan {
 // Moves the experiment to another target. Keeps the mesh if the device count is the same, else uses the default mesh of
 // the stack; stack and sharding follow the new target. A batch that the new mesh does not divide becomes one row per
 // device, with as many rows per step. Throws Error for an unknown id.
-void retarget(experiment::Experiment& experiment, const std::string& target, const plan::PlanContext& context);
+void retarget(experiment::Experiment& experiment, const std::string& target, const PlanContext& context);
 // After a change of target.id from `before`: removes keys_of_target() and sets the nearest legal mesh with the target's
 // number of devices, unless the mesh is a default. Does nothing if the target is unknown or the document has errors.
 void follow_target(const experiment::Experiment& before, experiment::Experiment& experiment,
-                   const plan::PlanContext& context);
+                   const PlanContext& context);
 
 // Returns the keys that do not apply after a change of target: measurements; with another chip prices, and with another
 // vendor the settings of its stacks.
 std::vector<std::string> keys_of_target(const hardware::Target& before, const hardware::Target& after);
 // Returns the mesh to plan for: the document's mesh, else the legal mesh of all devices that is nearest to the default
 // axis of the stack. Throws Error for an unknown target or stack.
-mesh::Mesh planned_mesh(const experiment::Experiment& experiment, const plan::PlanContext& context);
+mesh::Mesh planned_mesh(const experiment::Experiment& experiment, const PlanContext& context);
 // Whether the engine does the work on this machine, so that times follow from its rates.
-bool runs_here(const plan::Request& request);
+bool runs_here(const Request& request);
 // Whether its times are those of this processor's class, so that measuring the machine would narrow them.
-bool has_shipped_rates(const plan::Request& request);
+bool has_shipped_rates(const Request& request);
 // Reads no data: on this machine every row is as long as it may be (read_rows()). Throws the first error of validate(),
 // or Error with the key of an unknown target, model, stack or spec.
-plan::Request plan_request(const experiment::Experiment& experiment, const plan::PlanContext& context);
+Request plan_request(const experiment::Experiment& experiment, const PlanContext& context);
 
 // One point of a size experiment: a workload at one batch size.
 struct SizeCase {
@@ -39,7 +39,7 @@ struct SizeCase {
   std::int64_t batch = 1;
 };
 std::vector<SizeCase> size_cases(const options::Sizing& size);  // throws RANGE for an invalid batch
-plan::Request with_case(plan::Request request, const options::Sizing& size, const SizeCase& point);
+Request with_case(Request request, const options::Sizing& size, const SizeCase& point);
 
 // Counts the rows of one epoch of an experiment, and converts train.epochs to steps. Thread-safe.
 

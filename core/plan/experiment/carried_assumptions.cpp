@@ -37,7 +37,7 @@ std::vector<ChangedValue> changes(const experiment::Experiment& document, const 
 }
 
 std::optional<CarriedAssumptions::Other> other_experiment(const experiment::Experiment& moved,
-                                                          const plan::PlanContext& context) {
+                                                          const PlanContext& context) {
   constexpr int kMostFiles = 64;
   const experiment::BoundExperiment& config = moved.valid_values();
   std::vector<std::filesystem::path> files;
@@ -53,7 +53,7 @@ std::optional<CarriedAssumptions::Other> other_experiment(const experiment::Expe
           there.model.path != config.model.path)
         continue;
       return CarriedAssumptions::Other{.file = file,
-                                       .seconds = plan::predict(plan_request(e, context)).step.seconds.value,
+                                       .seconds = predict(plan_request(e, context)).step.seconds.value,
                                        .differs = differences(keys_of(config.kind), moved, e)};
     } catch (const Error&) {
       continue;  // not an experiment, or one that cannot be planned
@@ -81,7 +81,7 @@ Json changed_json(const std::vector<ChangedValue>& all) {
 }  // namespace
 
 CarriedAssumptions carried_assumptions(const experiment::Experiment& document, const experiment::Experiment& moved,
-                                       const plan::PlanContext& context) {
+                                       const PlanContext& context) {
   const experiment::BoundExperiment& config = moved.valid_values();
   CarriedAssumptions out{.from = document.valid_values().target.id,
                          .to = config.target.id,

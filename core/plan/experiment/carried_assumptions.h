@@ -32,7 +32,7 @@ struct CarriedAssumptions {
 };
 // `moved`: `document` after retarget().
 CarriedAssumptions carried_assumptions(const experiment::Experiment& document, const experiment::Experiment& moved,
-                                       const plan::PlanContext& context);
+                                       const PlanContext& context);
 Json to_json(const CarriedAssumptions& carried);
 std::string to_text(const CarriedAssumptions& carried);
 

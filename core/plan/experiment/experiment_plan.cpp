@@ -17,7 +17,7 @@ namespace {
 void add_points(const experiment::BoundExperiment& config, ExperimentPlan& out) {
   const options::Sizing& sizes = config.size;
   for (const SizeCase& size : size_cases(sizes)) {
-    SizePoint& point = out.points.emplace_back(SizePoint{size, plan::predict(with_case(out.request, sizes, size))});
+    SizePoint& point = out.points.emplace_back(SizePoint{size, predict(with_case(out.request, sizes, size))});
     point.rows_in_budget = rows_in_budget(config.budget, point.plan, size.batch);
   }
   const SizePoint* shown = nullptr;
@@ -33,15 +33,15 @@ void add_guesses(const options::Measured& measured, ExperimentPlan& out) {
   out.measured_step = measured.seconds_per_step;
   out.measured_hours = measured.hours;
   out.measured_source = measured.source;
-  if (out.measured_step <= 0 || out.request.work != plan::Work::train) return;
+  if (out.measured_step <= 0 || out.request.work != Work::train) return;
   std::vector<int> lens{out.request.lengths.max_len};
   for (const int len : measured.max_lens)
     if (len > 0 && std::find(lens.begin(), lens.end(), len) == lens.end()) lens.push_back(len);
   for (const int len : lens) {
-    plan::Request r = out.request;
+    Request r = out.request;
     r.lengths.max_len = len;
     r.lengths.packed_rows = 0;
-    const double seconds = plan::predict(r).step.seconds.value;
+    const double seconds = predict(r).step.seconds.value;
     out.guesses.push_back({len, seconds, seconds / out.measured_step - 1});
   }
   std::sort(out.guesses.begin(), out.guesses.end(),
@@ -61,8 +61,8 @@ void add_guesses(const options::Measured& measured, ExperimentPlan& out) {
 }
 
 // What is served may be wrong while the training is not.
-void add_cost(const experiment::Experiment& e, const plan::PlanContext& context, ExperimentPlan& out) try {
-  out.cost = cost_plan(e, context, {}, out.request.work == plan::Work::train ? &out.plan : nullptr);
+void add_cost(const experiment::Experiment& e, const PlanContext& context, ExperimentPlan& out) try {
+  out.cost = cost_plan(e, context, {}, out.request.work == Work::train ? &out.plan : nullptr);
 } catch (const Error& error) {
   Problem problem = error.problem();
   problem.severity = Severity::warning;
@@ -88,9 +88,9 @@ void add_budget(const options::Budget& budget, ExperimentPlan& out) {
        .expected = to_text(*out.budget)});
 }
 
-void add_tco(const options::Serving& serve, const plan::PlanContext& context, ExperimentPlan& out) {
+void add_tco(const options::Serving& serve, const PlanContext& context, ExperimentPlan& out) {
   out.serve_hours = serve.hours;
-  if (serve.target.empty() || out.request.work != plan::Work::train) return;
+  if (serve.target.empty() || out.request.work != Work::train) return;
   const hardware::Target server = context.catalogue.target(serve.target);
   double each = serve.usd_per_chip_hour;
   if (const hardware::Price* listed = context.catalogue.price(server.chip.id); each <= 0 && listed)
@@ -106,10 +106,10 @@ void add_tco(const options::Serving& serve, const plan::PlanContext& context, Ex
                             .fix = "set " + place});
     return;
   }
-  plan::Tco tco{.name = out.request.target.id + ", served on " + serve.target,
-                .train_hours = out.plan.run.hours.value,
-                .train_usd_per_hour = out.plan.run.usd_per_hour,
-                .serve_usd_per_hour = each * server.chips()};
+  Tco tco{.name = out.request.target.id + ", served on " + serve.target,
+          .train_hours = out.plan.run.hours.value,
+          .train_usd_per_hour = out.plan.run.usd_per_hour,
+          .serve_usd_per_hour = each * server.chips()};
   out.tco = tco;
   if (out.measured_hours <= 0) return;
   tco.train_hours = out.measured_hours;
@@ -118,13 +118,13 @@ void add_tco(const options::Serving& serve, const plan::PlanContext& context, Ex
 
 // The engine takes a rank per module from its own options. Tunix trains one A for K and V, which a PEFT file holds
 // twice.
-train::Trainable trained(const experiment::BoundExperiment& config, const plan::Request& r) {
+train::Trainable trained(const experiment::BoundExperiment& config, const Request& r) {
   const model::TensorInventory inventory(r.model);
   if (r.method == model::TrainMethod::full) return train::trainable_weights(inventory, train::save_dtype(config.train));
   if (r.stack == model::Stack::engine && !r.targets.empty())
     return train::trainable_adapters(inventory, train::adapter_shapes(r.model, config.lora));
-  train::Trainable out = train::trainable_adapters(inventory, plan::adapter_shapes(r, inventory));
-  const double held = plan::local_model(r, mesh::ShardingUse::training).adapters(model::DType::f32).total;
+  train::Trainable out = train::trainable_adapters(inventory, adapter_shapes(r, inventory));
+  const double held = local_model(r, mesh::ShardingUse::training).adapters(model::DType::f32).total;
   out.params = static_cast<std::int64_t>(held);
   return out;
 }
@@ -148,9 +148,9 @@ Json ledger_json(const Ledger& ledger) {
 }
 
 // The ledger of each device.
-Json devices_json(const plan::Plan& plan) {
+Json devices_json(const Plan& plan) {
   Json devices = Json::array();
-  const plan::DeviceMemory& memory = plan.memory;
+  const DeviceMemory& memory = plan.memory;
   for (size_t d = 0; d < static_cast<size_t>(plan.devices); ++d) {
     const Ledger& held = d < memory.devices.size() ? memory.devices[d].at_peak : memory.at_peak;
     devices.push_back({{"id", d}, {"capacity_bytes", memory.capacity.value}, {"memory", ledger_json(held)}});
@@ -158,14 +158,14 @@ Json devices_json(const plan::Plan& plan) {
   return devices;
 }
 
-Json estimate_json(const plan::Estimate& e) {
+Json estimate_json(const Estimate& e) {
   return {{"value", e.value},     {"low", e.low},       {"high", e.high},    {"origin", to_string(e.origin)},
           {"formula", e.formula}, {"inputs", e.inputs}, {"source", e.source}};
 }
 
-Json terms_json(const plan::StepTime& step) {
+Json terms_json(const StepTime& step) {
   Json all = Json::array();
-  for (const plan::Term& t : step.terms)
+  for (const Term& t : step.terms)
     all.push_back({{"phase", to_string(t.phase)},
                    {"part", t.part},
                    {"layers", t.layers},
@@ -177,7 +177,7 @@ Json terms_json(const plan::StepTime& step) {
   return all;
 }
 
-Json serve_json(const plan::ServeNumbers& n) {
+Json serve_json(const ServeNumbers& n) {
   return {{"kv_tokens", n.kv_tokens},
           {"longest_request", n.longest_request},
           {"kv_bytes_per_token", n.kv_bytes_per_token},
@@ -190,14 +190,14 @@ Json serve_json(const plan::ServeNumbers& n) {
            n.usd_per_million_output_tokens > 0 ? Json(n.usd_per_million_output_tokens) : Json(nullptr)}};
 }
 
-Json tco_json(const plan::Tco& tco, const std::vector<double>& hours) {
+Json tco_json(const Tco& tco, const std::vector<double>& hours) {
   Json rows = Json::array();
   for (const double h : hours) rows.push_back({{"serve_hours", h}, {"usd", tco.after(h).value}});
   return {{"name", tco.name}, {"train_hours", tco.train_hours}, {"train_usd", tco.train().value}, {"rows", rows}};
 }
 
 Json point_json(const SizePoint& p) {
-  const plan::Plan& plan = p.plan;
+  const Plan& plan = p.plan;
   return {{"mode", to_string(p.size.workload)},
           {"batch", p.size.batch},
           {"predicted",
@@ -217,23 +217,23 @@ std::string utilisation_key(const std::string& name) {
 
 }  // namespace
 
-ExperimentPlan plan_experiment(const experiment::Experiment& e, const plan::PlanContext& context, ReadData read_data,
+ExperimentPlan plan_experiment(const experiment::Experiment& e, const PlanContext& context, ReadData read_data,
                                const std::stop_token& stop) {
   ExperimentPlan out;
   out.request = plan_request(e, context);
   const experiment::BoundExperiment& config = e.config();
-  if (out.request.engine && out.request.work == plan::Work::train) {
+  if (out.request.engine && out.request.work == Work::train) {
     train::plan_settings(config, out.request.model.family);  // refuses what the engine does not have
     if (read_data == ReadData::yes) read_rows(config, out.request, stop);
   }
   if (config.kind == experiment::Kind::size)
     add_points(config, out);
   else
-    out.plan = plan::predict(out.request);
+    out.plan = predict(out.request);
   if (!runs_here(out.request))
-    plan::set_intervals(out.plan, out.request,
-                        plan::interval_factors(plan::calibration_of(context), out.request.stack,
-                                               out.request.target.chip.id, plan::work_size(out.request)));
+    set_intervals(out.plan, out.request,
+                  interval_factors(calibration_of(context), out.request.stack, out.request.target.chip.id,
+                                   work_size(out.request)));
   out.diagnosis = lint::diagnose(
       e, context, {.plan = &out.plan, .request = &out.request},
       read_data == ReadData::yes || !out.plan.memory.is_bound ? lint::Fixes::searched : lint::Fixes::at_hand, stop);
@@ -242,7 +242,7 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const plan::Plan
   out.plan.sources.insert(out.plan.sources.begin(),
                           "shapes: " + (config.model.path.empty() ? "catalogue entry " + out.request.model.id
                                                                   : (config.model.path / "config.json").string()));
-  if (out.request.work == plan::Work::train) {
+  if (out.request.work == Work::train) {
     out.trainable = trained(config, out.request);
     if (out.plan.refusals.empty()) add_budget(config.budget, out);
   }
@@ -253,7 +253,7 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const plan::Plan
   return out;
 }
 
-lint::Diagnosis diagnostics(const experiment::Experiment& experiment, const plan::PlanContext& context,
+lint::Diagnosis diagnostics(const experiment::Experiment& experiment, const PlanContext& context,
                             const std::stop_token& stop) {
   try {
     return plan_experiment(experiment, context, ReadData::yes, stop).diagnosis;
@@ -280,42 +280,42 @@ PlanComparison against(const ExperimentPlan& a, const ExperimentPlan& b) {
                                             .other_usd = b.measured_usd(),
                                             .source = a.measured_source,
                                             .other_source = b.measured_source};
-  const auto add = [&](const plan::Tco& x, const plan::Tco& y, bool measured) {
+  const auto add = [&](const Tco& x, const Tco& y, bool measured) {
     for (const double hours : a.serve_hours)
       out.rows.push_back({hours, x.after(hours).value, y.after(hours).value, measured});
-    out.break_even_hours = plan::break_even_hours(x, y);
+    out.break_even_hours = break_even_hours(x, y);
   };
   if (a.tco && b.tco) add(*a.tco, *b.tco, false);
   if (a.measured_tco && b.measured_tco) add(*a.measured_tco, *b.measured_tco, true);
   return out;
 }
 
-Json memory_json(const plan::DeviceMemory& memory) {
+Json memory_json(const DeviceMemory& memory) {
   Json out = ledger_json(memory.at_peak);
   if (memory.devices.size() < 2) return out;
   out["devices"] = Json::array();
-  for (const plan::DeviceUse& d : memory.devices) out["devices"].push_back(ledger_json(d.at_peak));
+  for (const DeviceUse& d : memory.devices) out["devices"].push_back(ledger_json(d.at_peak));
   return out;
 }
 
 Json planned_json(const ExperimentPlan& p) {
-  const plan::Plan& plan = p.plan;
+  const Plan& plan = p.plan;
   Json diagnostics = Json::array(), buffers = Json::array(), utilisation = Json::object();
   for (const lint::Diagnostic& d : p.diagnosis.found) diagnostics.push_back(to_json(d));
   for (size_t i = p.diagnosis.found.size(); i < p.problems.size(); ++i)
     diagnostics.push_back(to_json(lint::Diagnostic{.problem = p.problems[i], .why = {}, .evidence = {}}));
-  for (const plan::Buffer& b : plan.memory.buffers)
+  for (const Buffer& b : plan.memory.buffers)
     buffers.push_back({{"name", b.name},
                        {"category", to_string(b.category)},
                        {"bytes", b.bytes.value},
                        {"unpadded_bytes", b.unpadded.value},
                        {"formula", b.formula}});
-  for (const plan::Utilisation& u : plan.run.utilisation) utilisation[utilisation_key(u.name)] = u.share;
-  const plan::RunTotals& run = plan.run;
+  for (const Utilisation& u : plan.run.utilisation) utilisation[utilisation_key(u.name)] = u.share;
+  const RunTotals& run = plan.run;
   const bool refused = !plan.refusals.empty(), priced = run.usd_per_hour > 0 && !refused;
   Json refusals = Json::array();
   for (const Problem& problem : plan.refusals) refusals.push_back({{"id", problem.id}, {"message", to_text(problem)}});
-  const bool counted = !p.request.engine || plan::knows_steps(p.request);
+  const bool counted = !p.request.engine || knows_steps(p.request);
   const auto usd = [&](double v) { return priced ? Json(v) : Json(nullptr); };
   Json out{{"target", p.request.target.id},
            {"fits", plan.fits()},
@@ -360,7 +360,7 @@ Json planned_json(const ExperimentPlan& p) {
   return out;
 }
 
-Json step_json(const plan::StepTime& step) {
+Json step_json(const StepTime& step) {
   return {{"seconds", step.seconds.value}, {"low_s", step.seconds.low},
           {"high_s", step.seconds.high},   {"compute_s", step.compute.value},
           {"memory_s", step.memory.value}, {"communication_s", step.communication.value},

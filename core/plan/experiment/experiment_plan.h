@@ -16,7 +16,7 @@ namespace mw::plan {
 
 struct SizePoint {
   SizeCase size;
-  plan::Plan plan;
+  Plan plan;
   std::optional<std::int64_t> rows_in_budget{};
 };
 
@@ -27,14 +27,14 @@ struct LengthGuess {
 };
 
 struct ExperimentPlan {
-  plan::Request request;
-  plan::Plan plan;  // for a size experiment: the first workload at the largest batch
+  Request request;
+  Plan plan;  // for a size experiment: the first workload at the largest batch
   std::vector<SizePoint> points;
   std::vector<LengthGuess> guesses;              // nearest first
   double measured_step = 0, measured_hours = 0;  // 0: not given
   double measured_usd() const { return measured_hours * plan.run.usd_per_hour; }
   std::string measured_source;
-  std::optional<plan::Tco> tco, measured_tco;  // for predicted and measured hours, if serve.target is set
+  std::optional<Tco> tco, measured_tco;  // for predicted and measured hours, if serve.target is set
   std::vector<double> serve_hours;
   std::optional<CostPlan> cost{};               // with cost.requests_per_day
   std::optional<train::Trainable> trainable{};  // of a training
@@ -46,10 +46,10 @@ struct ExperimentPlan {
 enum class ReadData { no, yes };  // no: on this machine every row is taken as long as it may be
 // Plans an experiment with model.path or model.id; on this machine by the layout of the engine's buffers and the
 // lengths of its rows. Throws Error if no plan is possible.
-ExperimentPlan plan_experiment(const experiment::Experiment& experiment, const plan::PlanContext& context,
+ExperimentPlan plan_experiment(const experiment::Experiment& experiment, const PlanContext& context,
                                ReadData read_data = ReadData::yes, const std::stop_token& stop = {});
 // Plans it, if it can be planned, and returns the diagnosis with that plan.
-lint::Diagnosis diagnostics(const experiment::Experiment& experiment, const plan::PlanContext& context,
+lint::Diagnosis diagnostics(const experiment::Experiment& experiment, const PlanContext& context,
                             const std::stop_token& stop = {});
 
 // Compares two plans of the same work. Ratios above 1: the other plan is slower or more expensive.
@@ -75,10 +75,10 @@ PlanComparison against(const ExperimentPlan& plan, const ExperimentPlan& other);
 Json planned_json(const ExperimentPlan& planned);  // printed by `plan --json`
 // {category: bytes, ..., "total", "devices": [{category: bytes, "total"}]} of the fullest device, with the categories
 // that are 0; `devices` only for several devices of the engine.
-Json memory_json(const plan::DeviceMemory& memory);
+Json memory_json(const DeviceMemory& memory);
 // One line for each of several devices of the engine: "device 3 (fsdp 1, tp 1)", total and largest categories.
-std::vector<std::string> device_lines(const mesh::Mesh& mesh, const plan::DeviceMemory& memory);
-Json step_json(const plan::StepTime& step);
+std::vector<std::string> device_lines(const mesh::Mesh& mesh, const DeviceMemory& memory);
+Json step_json(const StepTime& step);
 Json against_json(const PlanComparison& comparison);
 std::string planned_text(const ExperimentPlan& planned);  // text tables
 std::string against_text(const PlanComparison& comparison);

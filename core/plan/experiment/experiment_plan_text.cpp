@@ -18,20 +18,20 @@ std::string line(const char* format, Args... args) {
 }
 
 std::string memory_text(const ExperimentPlan& p) {
-  const plan::DeviceMemory& m = p.plan.memory;
+  const DeviceMemory& m = p.plan.memory;
   const std::vector<std::string> devices = device_lines(p.request.mesh, m);
   std::string out =
       line("\nmemory of each device: %s%s of %s at the %s%s\n", m.is_bound ? "at most " : "",
            to_text(m.at_peak.total()).c_str(), to_text(m.capacity).c_str(), m.peak_instant.c_str(),
            devices.empty() ? "" : (" on the fullest of " + std::to_string(devices.size()) + " devices").c_str());
-  for (const plan::Buffer& b : m.buffers)
+  for (const Buffer& b : m.buffers)
     out += line("  %-12s %10s  %s %s\n", std::string(to_string(b.category)).c_str(), to_text(b.bytes).c_str(),
                 padded(b.name, -34).c_str(), b.formula.c_str());
   for (const std::string& device : devices) out += "  " + device + "\n";
   return out;
 }
 
-std::string time_text(const plan::StepTime& step) {
+std::string time_text(const StepTime& step) {
   std::string out = line("\nstep: %s s (%s to %s) = %s compute + %s memory + %s collectives - %s hidden + %s fixed\n",
                          number_text(step.seconds.value, 3).c_str(), number_text(step.seconds.low, 3).c_str(),
                          number_text(step.seconds.high, 3).c_str(), number_text(step.compute.value, 3).c_str(),
@@ -39,7 +39,7 @@ std::string time_text(const plan::StepTime& step) {
                          number_text(step.hidden, 2).c_str(), number_text(step.fixed.value, 2).c_str());
   out += line("  %-10s %-32s %9s %9s %11s %9s %9s\n", "phase", "part", "compute", "memory", "collectives", "hidden",
               "seconds");
-  for (const plan::Term& t : step.terms)
+  for (const Term& t : step.terms)
     out += line("  %-10s %s %9.4f %9.4f %11.4f %9.4f %9.4f\n", std::string(to_string(t.phase)).c_str(),
                 padded(t.part, -32).c_str(), t.compute.value, t.memory.value, t.communication.value, t.hidden,
                 t.seconds());
@@ -47,9 +47,9 @@ std::string time_text(const plan::StepTime& step) {
 }
 
 std::string run_text(const ExperimentPlan& p) {
-  const plan::RunTotals& r = p.plan.run;
+  const RunTotals& r = p.plan.run;
   const auto duration = [](double h) { return to_text(Seconds(h * 3600)); };
-  const bool counted = !p.request.engine || plan::knows_steps(p.request);
+  const bool counted = !p.request.engine || knows_steps(p.request);
   std::string out =
       counted ? line("\nrun: %lld steps, %s (%s to %s)", static_cast<long long>(r.steps),
                      duration(r.hours.value).c_str(), duration(r.hours.low).c_str(), duration(r.hours.high).c_str())
@@ -68,11 +68,11 @@ std::string run_text(const ExperimentPlan& p) {
                 to_text(*p.budget).c_str());
   if (p.trainable)
     out += line("  trained: %s, saved in %s\n", to_text(*p.trainable).c_str(), to_text(p.trainable->file).c_str());
-  for (const plan::Utilisation& u : r.utilisation) out += line("  MFU (%s): %.1f %%\n", u.name.c_str(), 100 * u.share);
+  for (const Utilisation& u : r.utilisation) out += line("  MFU (%s): %.1f %%\n", u.name.c_str(), 100 * u.share);
   return out;
 }
 
-std::string serve_text(const plan::ServeNumbers& n) {
+std::string serve_text(const ServeNumbers& n) {
   std::string out = line(
       "\nserving: %s tokens of KV cache (%s per token and device); first token of an idle server %.1f ms; with %.0f "
       "requests at once %.2f ms for a step that only decodes, ",
@@ -84,7 +84,7 @@ std::string serve_text(const plan::ServeNumbers& n) {
   return out + number_text(n.output_tokens_per_second) + " tokens/s\n";
 }
 
-std::string tco_text(const char* what, const plan::Tco& tco, const std::vector<double>& hours) {
+std::string tco_text(const char* what, const Tco& tco, const std::vector<double>& hours) {
   std::string out = line("\ncost of %s, training %s (%s)\n", tco.name.c_str(), what,
                          to_text(Seconds(tco.train_hours * 3600)).c_str());
   for (const double h : hours)
@@ -107,7 +107,7 @@ std::string points_text(const std::vector<SizePoint>& points) {
 
 }  // namespace
 
-std::vector<std::string> device_lines(const mesh::Mesh& mesh, const plan::DeviceMemory& memory) {
+std::vector<std::string> device_lines(const mesh::Mesh& mesh, const DeviceMemory& memory) {
   std::vector<std::string> lines;
   if (memory.devices.size() < 2) return lines;
   for (size_t d = 0; d < memory.devices.size(); ++d) {
@@ -137,7 +137,7 @@ std::string planned_text(const ExperimentPlan& p) {
                                          : "does not fit");
   if (p.carried) out += to_text(*p.carried);
   if (!refused) out += memory_text(p) + time_text(p.plan.step);
-  if (!refused && p.request.work == plan::Work::train) out += run_text(p);
+  if (!refused && p.request.work == Work::train) out += run_text(p);
   if (!refused && p.plan.serve) out += serve_text(*p.plan.serve);
   if (p.tco) out += tco_text("as predicted", *p.tco, p.serve_hours);
   if (p.measured_tco) out += tco_text("as measured", *p.measured_tco, p.serve_hours);

@@ -11,17 +11,17 @@
 namespace mw::plan {
 namespace {
 
-mesh::ShardingUse use_of(plan::Work work) {
-  return work == plan::Work::rollout ? mesh::ShardingUse::sampling : mesh::ShardingUse::training;
+mesh::ShardingUse use_of(Work work) {
+  return work == Work::rollout ? mesh::ShardingUse::sampling : mesh::ShardingUse::training;
 }
 
-bool fits(const plan::Request& request) {
-  const plan::LocalModel model = plan::local_model(request, use_of(request.work));
-  return (request.work == plan::Work::rollout ? rollout_memory(model) : forward_memory(model)).fits();
+bool fits(const Request& request) {
+  const LocalModel model = local_model(request, use_of(request.work));
+  return (request.work == Work::rollout ? rollout_memory(model) : forward_memory(model)).fits();
 }
 
 // Memory grows with the batch. 0: not even one row fits.
-std::int64_t largest_fitting(const plan::Request& request, const options::Sizing& size, SizeCase too_large) {
+std::int64_t largest_fitting(const Request& request, const options::Sizing& size, SizeCase too_large) {
   std::int64_t fitting = 0;
   for (std::int64_t above = too_large.batch; above - fitting > 1;) {
     const std::int64_t middle = fitting + (above - fitting) / 2;
@@ -30,13 +30,13 @@ std::int64_t largest_fitting(const plan::Request& request, const options::Sizing
   return fitting;
 }
 
-std::int64_t tokens_of(const plan::Request& request) {
-  return request.work == plan::Work::rollout ? request.rollout.batch * request.rollout.new_tokens
-                                             : request.forward.batch * request.forward.len;
+std::int64_t tokens_of(const Request& request) {
+  return request.work == Work::rollout ? request.rollout.batch * request.rollout.new_tokens
+                                       : request.forward.batch * request.forward.len;
 }
 
-serve::MeasuredSize predicted_point(const plan::Request& request, const SizeCase& size) {
-  const plan::Plan plan = plan::predict(request);
+serve::MeasuredSize predicted_point(const Request& request, const SizeCase& size) {
+  const Plan plan = predict(request);
   serve::MeasuredSize point;
   point.workload = size.workload;
   point.batch = static_cast<int>(size.batch);
@@ -59,8 +59,8 @@ void check_context(const PredictedSizes& sizes) {
 
 }  // namespace
 
-serve::MeasuredSize::PredictedTime predicted_time(const plan::Request& request, const plan::Plan& plan) {
-  const plan::Estimate& seconds = plan.step.seconds;
+serve::MeasuredSize::PredictedTime predicted_time(const Request& request, const Plan& plan) {
+  const Estimate& seconds = plan.step.seconds;
   return {.seconds = seconds.value,
           .low = seconds.low,
           .high = seconds.high,
@@ -68,7 +68,7 @@ serve::MeasuredSize::PredictedTime predicted_time(const plan::Request& request, 
           .tokens = tokens_of(request)};
 }
 
-PredictedSizes predicted_sizes(const experiment::Experiment& e, const plan::PlanContext& context) {
+PredictedSizes predicted_sizes(const experiment::Experiment& e, const PlanContext& context) {
   PredictedSizes sizes{.size = e.config().size, .cases = {}, .plain = {}, .adapted = {}};
   sizes.cases = size_cases(sizes.size);
   if (sizes.cases.empty())
@@ -85,10 +85,10 @@ PredictedSizes predicted_sizes(const experiment::Experiment& e, const plan::Plan
   of_kind.set_value("kind", "size");
   for (const bool adapters : {false, true}) {
     of_kind.set_value("size.adapters", adapters);
-    plan::Request& request = adapters ? sizes.adapted : sizes.plain;
+    Request& request = adapters ? sizes.adapted : sizes.plain;
     request = plan_request(of_kind, context);
-    const plan::Request first = with_case(request, sizes.size, sizes.cases.front());
-    lint::require_runnable(of_kind, context, first, plan::predict(first));
+    const Request first = with_case(request, sizes.size, sizes.cases.front());
+    lint::require_runnable(of_kind, context, first, predict(first));
   }
   check_context(sizes);
   return sizes;
@@ -99,7 +99,7 @@ bool predict_sizes(const PredictedSizes& sizes, const std::function<void(const s
   for (size_t begin = 0, end = 0; begin < sizes.cases.size(); begin = end) {
     const options::Workload workload = sizes.cases[begin].workload;
     while (end < sizes.cases.size() && sizes.cases[end].workload == workload) ++end;
-    for (const plan::Request* request : {&sizes.plain, &sizes.adapted}) {
+    for (const Request* request : {&sizes.plain, &sizes.adapted}) {
       std::optional<std::int64_t> largest;  // the same for all batches that do not fit
       for (size_t i = begin; i < end; ++i) {
         if (stop.stop_requested()) return false;

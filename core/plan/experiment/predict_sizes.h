@@ -11,17 +11,17 @@ namespace mw::plan {
 
 struct PredictedSizes {
   options::Sizing size;
-  std::vector<SizeCase> cases;   // by workload, then by batch, ascending and without repetitions
-  plan::Request plain, adapted;  // without and with LoRA adapters
+  std::vector<SizeCase> cases;  // by workload, then by batch, ascending and without repetitions
+  Request plain, adapted;       // without and with LoRA adapters
   Bytes capacity() const { return Bytes(std::llround(plain.target.chip.memory.value)); }
 };
 
 // Throws Error for everything that predict_sizes() would refuse: an unknown target, a mesh that does not cover it, an
 // invalid batch, rows beyond the context of the model.
-PredictedSizes predicted_sizes(const experiment::Experiment& experiment, const plan::PlanContext& context);
+PredictedSizes predicted_sizes(const experiment::Experiment& experiment, const PlanContext& context);
 
 // The time of a batch: `request` is one of the above, with_case().
-serve::MeasuredSize::PredictedTime predicted_time(const plan::Request& request, const plan::Plan& plan);
+serve::MeasuredSize::PredictedTime predicted_time(const Request& request, const Plan& plan);
 
 // Calls `point` for every case, first without and then with adapters: time with its interval if the batch fits, memory,
 // and the largest batch that fits if it does not. Returns false if it was stopped.

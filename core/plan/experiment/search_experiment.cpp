@@ -33,7 +33,7 @@ Json known(double value) {
   return std::isfinite(value) ? Json(value) : std::isinf(value) ? Json("inf") : Json(nullptr);
 }
 
-Json sweep_json(const plan::SweepFigures& sweep, const std::vector<formats::BenchPoint>& points) {
+Json sweep_json(const SweepFigures& sweep, const std::vector<formats::BenchPoint>& points) {
   Json all = Json::array();
   for (const formats::BenchPoint& p : points) all.push_back(formats::to_json(p, formats::Detail::summary));
   return {{"request_seconds", known(sweep.seconds)},
@@ -42,34 +42,33 @@ Json sweep_json(const plan::SweepFigures& sweep, const std::vector<formats::Benc
           {"points", std::move(all)}};
 }
 
-Json candidate_json(const ExperimentSearch& s, const plan::Candidate& c,
-                    const std::vector<formats::BenchPoint>& points) {
-  const plan::Work work = s.request.work;
+Json candidate_json(const ExperimentSearch& s, const Candidate& c, const std::vector<formats::BenchPoint>& points) {
+  const Work work = s.request.work;
   Json out{{"target", c.choice.target}, {"mesh", mesh_json(c.choice.mesh)}, {"places", Json::array()}};
   for (const mesh::RequestedPlacement& p : c.choice.places) out["places"].push_back(mesh::to_text(p));
-  if (work == plan::Work::serve) {
+  if (work == Work::serve) {
     out["max_num_seqs"] = c.choice.max_num_seqs;
     out["kv_dtype"] = to_string(c.choice.kv);
     out["replicas"] = c.choice.replicas;
     out["sweep"] = c.sweep ? sweep_json(*c.sweep, points) : Json(nullptr);
   } else
     out["batch"] = c.choice.batch;
-  if (work == plan::Work::train) {
+  if (work == Work::train) {
     out["accumulation"] = c.choice.accumulation;
     out["remat"] = to_string(c.choice.remat);
     out["loss_chunk"] = c.choice.loss_chunk;
     out["stack"] = to_string(c.choice.stack);
-    out["packing"] = c.choice.rows == plan::RowLayout::packed;
+    out["packing"] = c.choice.rows == RowLayout::packed;
     out["attention"] = to_string(c.choice.attention);
     out["adapter_dtype"] = to_string(c.choice.adapters);
     out["moment_dtype"] = to_string(c.choice.moments);
   }
-  const std::vector<lint::Edit> edits = edits_to(s, plan::choice_of(s.request), c.choice);
+  const std::vector<lint::Edit> edits = edits_to(s, choice_of(s.request), c.choice);
   out["fits"] = c.fits();
   out["seconds_per_step"] = c.seconds;
   out["tokens_per_second"] = c.tokens_per_second;
   out["hours"] = c.hours;
-  out[work == plan::Work::serve ? "usd_per_million_output_tokens" : "usd"] = c.usd > 0 ? Json(c.usd) : Json(nullptr);
+  out[work == Work::serve ? "usd_per_million_output_tokens" : "usd"] = c.usd > 0 ? Json(c.usd) : Json(nullptr);
   out["peak_bytes"] = c.peak.value;
   out["capacity_bytes"] = c.capacity.value;
   out["pareto"] = c.pareto;
@@ -98,9 +97,8 @@ std::vector<model::Stack> exchangeable_stacks(model::Stack own) {
 }
 
 // Adds the document with another training stack, unless that stack cannot plan it.
-void add_stacks(const experiment::Experiment& experiment, const plan::PlanContext& context,
-                std::vector<plan::Request>& out) {
-  if (out.back().work != plan::Work::train) return;
+void add_stacks(const experiment::Experiment& experiment, const PlanContext& context, std::vector<Request>& out) {
+  if (out.back().work != Work::train) return;
   for (const model::Stack stack : exchangeable_stacks(out.back().stack)) try {
       experiment::Experiment other = experiment;
       other.set("train.stack", std::string(to_string(stack)));
@@ -112,12 +110,11 @@ void add_stacks(const experiment::Experiment& experiment, const plan::PlanContex
 
 // Returns the requests for the document's target, then for the other targets, of each stack. Throws Error like
 // plan_request().
-std::vector<plan::Request> search_requests(const experiment::Experiment& experiment,
-                                           const std::vector<std::string>& targets, const plan::PlanContext& context,
-                                           const std::stop_token& stop) {
-  std::vector<plan::Request> out{plan_request(experiment, context)};
-  const auto read_data = [&](const experiment::Experiment& e, plan::Request& r) {
-    if (runs_here(r) && r.work == plan::Work::train) read_rows(e.config(), r, stop);
+std::vector<Request> search_requests(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
+                                     const PlanContext& context, const std::stop_token& stop) {
+  std::vector<Request> out{plan_request(experiment, context)};
+  const auto read_data = [&](const experiment::Experiment& e, Request& r) {
+    if (runs_here(r) && r.work == Work::train) read_rows(e.config(), r, stop);
   };
   read_data(experiment, out.front());
   add_stacks(experiment, context, out);
@@ -133,9 +130,9 @@ std::vector<plan::Request> search_requests(const experiment::Experiment& experim
 }
 
 // The document on the smaller targets with the chip of its own.
-std::vector<plan::Request> smaller_requests(const experiment::Experiment& experiment, const plan::Request& own,
-                                            const plan::PlanContext& context) {
-  std::vector<plan::Request> out;
+std::vector<Request> smaller_requests(const experiment::Experiment& experiment, const Request& own,
+                                      const PlanContext& context) {
+  std::vector<Request> out;
   for (const std::string& id : context.catalogue.target_ids()) {
     const hardware::Target target = context.catalogue.target(id);
     if (target.chip.id != own.target.chip.id || target.chips() >= own.target.chips()) continue;
@@ -148,22 +145,21 @@ std::vector<plan::Request> smaller_requests(const experiment::Experiment& experi
 }
 
 // The fastest candidate; null if there is none.
-const plan::Candidate* fastest(const plan::SearchResult& result, plan::Work work) {
+const Candidate* fastest(const SearchResult& result, Work work) {
   const auto& all = result.candidates;
-  const auto found = std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
-    return plan::time_of(a, work) < plan::time_of(b, work);
-  });
+  const auto found = std::min_element(
+      all.begin(), all.end(), [&](const auto& a, const auto& b) { return time_of(a, work) < time_of(b, work); });
   return found == all.end() ? nullptr : &*found;
 }
 
-bool is_faster(const plan::Candidate& a, const plan::Candidate* b, plan::Work work) {
-  return !b || plan::time_of(a, work) < plan::time_of(*b, work);
+bool is_faster(const Candidate& a, const Candidate* b, Work work) {
+  return !b || time_of(a, work) < time_of(*b, work);
 }
 
 // The candidates with the settings of the request beside its sharding, batch, remat and loss chunk.
-plan::SearchResult with_settings_of(const plan::Request& request, plan::SearchResult result) {
-  const plan::PlanChoice own = plan::choice_of(request);
-  std::erase_if(result.candidates, [&](const plan::Candidate& c) {
+SearchResult with_settings_of(const Request& request, SearchResult result) {
+  const PlanChoice own = choice_of(request);
+  std::erase_if(result.candidates, [&](const Candidate& c) {
     return c.choice.stack != own.stack || c.choice.rows != own.rows || c.choice.attention != own.attention ||
            c.choice.adapters != own.adapters || c.choice.moments != own.moments;
   });
@@ -171,19 +167,18 @@ plan::SearchResult with_settings_of(const plan::Request& request, plan::SearchRe
 }
 
 // Searches all settings of a smaller target only if its shardings are faster than those of the document's target.
-std::optional<plan::Candidate> faster_on_fewer_chips(const std::vector<plan::Request>& smaller,
-                                                     const plan::SearchResult& own, const plan::SearchOptions& options,
-                                                     const std::stop_token& stop) {
-  std::optional<plan::Candidate> best;
-  for (const plan::Request& request : smaller) try {
-      plan::SearchOptions quiet{.by = plan::RankBy::time, .threads = options.threads};
-      const plan::SearchResult shardings = plan::search(std::span(&request, 1), quiet, stop);
-      const plan::SearchResult of_own = with_settings_of(request, own);
-      const plan::Candidate* first = fastest(shardings, request.work);
+std::optional<Candidate> faster_on_fewer_chips(const std::vector<Request>& smaller, const SearchResult& own,
+                                               const SearchOptions& options, const std::stop_token& stop) {
+  std::optional<Candidate> best;
+  for (const Request& request : smaller) try {
+      SearchOptions quiet{.by = RankBy::time, .threads = options.threads};
+      const SearchResult shardings = search(std::span(&request, 1), quiet, stop);
+      const SearchResult of_own = with_settings_of(request, own);
+      const Candidate* first = fastest(shardings, request.work);
       if (!first || !is_faster(*first, fastest(of_own, request.work), request.work)) continue;
-      quiet.scope = plan::SearchScope::settings;
-      const plan::SearchResult all = plan::search(std::span(&request, 1), quiet, stop);
-      const plan::Candidate* c = fastest(all, request.work);
+      quiet.scope = SearchScope::settings;
+      const SearchResult all = search(std::span(&request, 1), quiet, stop);
+      const Candidate* c = fastest(all, request.work);
       if (c && is_faster(*c, fastest(own, request.work), request.work) &&
           is_faster(*c, best ? &*best : nullptr, request.work))
         best = *c;
@@ -194,41 +189,40 @@ std::optional<plan::Candidate> faster_on_fewer_chips(const std::vector<plan::Req
 }
 
 // The first request of each target but the first: changes that fit do not change the software.
-std::vector<plan::Request> other_targets(const std::vector<plan::Request>& requests) {
-  std::vector<plan::Request> out;
+std::vector<Request> other_targets(const std::vector<Request>& requests) {
+  std::vector<Request> out;
   for (size_t i = 1; i < requests.size(); ++i)
     if (requests[i].target.id != requests[i - 1].target.id) out.push_back(requests[i]);
   return out;
 }
 
-void add_base(const experiment::Experiment& experiment, const plan::Request& r, ExperimentSearch& out) {
-  out.bases.push_back({r.target.id, r.stack, plan::choice_of(r), price_json(r)});
+void add_base(const experiment::Experiment& experiment, const Request& r, ExperimentSearch& out) {
+  out.bases.push_back({r.target.id, r.stack, choice_of(r), price_json(r)});
   std::vector<std::string> keys = keys_of_target(out.request.target, r.target);
   std::erase_if(keys, [&](const std::string& key) { return !experiment.has(key); });
   if (!keys.empty()) out.dropped[r.target.id] = std::move(keys);
 }
 
 // The candidates that are replicas on parts of the document's devices.
-void add_replicas(const experiment::Experiment& experiment, const plan::PlanContext& context,
-                  const plan::SearchOptions& options, const std::stop_token& stop, ExperimentSearch& out) {
-  for (const plan::Request& request : other_replicas(experiment, out.request, context)) try {
+void add_replicas(const experiment::Experiment& experiment, const PlanContext& context, const SearchOptions& options,
+                  const std::stop_token& stop, ExperimentSearch& out) {
+  for (const Request& request : other_replicas(experiment, out.request, context)) try {
       add_base(experiment, request, out);
-      plan::SearchResult found = plan::search(std::span(&request, 1), options, stop);
+      SearchResult found = search(std::span(&request, 1), options, stop);
       out.result.evaluated += found.evaluated;
       std::move(found.candidates.begin(), found.candidates.end(), std::back_inserter(out.result.candidates));
     } catch (const Error& error) {
       if (error.kind() == Error::Kind::cancelled) throw;  // else no mesh of that target can be planned
     }
-  plan::rank(out.result.candidates, options, out.request);
+  rank(out.result.candidates, options, out.request);
 }
 
 // Simulates the sweeps of the candidates and notes their figures.
-std::vector<ServingCell> simulated(const experiment::Experiment& experiment, const plan::PlanContext& context,
-                                   const plan::SearchOptions& options, const std::stop_token& stop,
-                                   const ExperimentSearch& s, std::span<plan::Candidate> candidates) {
+std::vector<ServingCell> simulated(const experiment::Experiment& experiment, const PlanContext& context,
+                                   const SearchOptions& options, const std::stop_token& stop, const ExperimentSearch& s,
+                                   std::span<Candidate> candidates) {
   std::vector<ServingCell> cells;
-  for (const plan::Candidate& c : candidates)
-    cells.push_back({c.choice, edits_to(s, plan::choice_of(s.request), c.choice)});
+  for (const Candidate& c : candidates) cells.push_back({c.choice, edits_to(s, choice_of(s.request), c.choice)});
   simulate(cells, experiment, context, options, stop);
   const serve::SweepSettings sweep = serve::sweep_settings(experiment.config());
   for (size_t i = 0; i < cells.size(); ++i)
@@ -237,19 +231,18 @@ std::vector<ServingCell> simulated(const experiment::Experiment& experiment, con
 }
 
 // Whether the sweep is faster there than on every candidate.
-bool is_fastest(const plan::Candidate& fewer, const std::vector<plan::Candidate>& candidates) {
-  const auto time = [](const plan::Candidate& c) { return plan::ranked_time(c, plan::Work::serve); };
+bool is_fastest(const Candidate& fewer, const std::vector<Candidate>& candidates) {
+  const auto time = [](const Candidate& c) { return ranked_time(c, Work::serve); };
   return fewer.sweep && std::none_of(candidates.begin(), candidates.end(),
-                                     [&](const plan::Candidate& c) { return c.sweep && time(c) <= time(fewer); });
+                                     [&](const Candidate& c) { return c.sweep && time(c) <= time(fewer); });
 }
 
-void simulate_candidates(const experiment::Experiment& experiment, const plan::PlanContext& context,
-                         const plan::SearchOptions& options, const std::stop_token& stop, long most,
-                         ExperimentSearch& out) {
-  std::vector<plan::Candidate>& all = out.result.candidates;
+void simulate_candidates(const experiment::Experiment& experiment, const PlanContext& context,
+                         const SearchOptions& options, const std::stop_token& stop, long most, ExperimentSearch& out) {
+  std::vector<Candidate>& all = out.result.candidates;
   const long each = serve::sweep_settings(experiment.config()).requests();
-  const auto here = std::stable_partition(
-      all.begin(), all.end(), [](const plan::Candidate& c) { return c.choice.stack != model::Stack::engine; });
+  const auto here = std::stable_partition(all.begin(), all.end(),
+                                          [](const Candidate& c) { return c.choice.stack != model::Stack::engine; });
   const auto possible = static_cast<size_t>(here - all.begin());
   const auto count = std::min(possible, most == 0 ? 0 : static_cast<size_t>(std::max(1L, most / each)));
   if (possible < all.size()) out.not_simulated = kMeasuredHere;
@@ -257,20 +250,20 @@ void simulate_candidates(const experiment::Experiment& experiment, const plan::P
     out.not_simulated = "a search simulates up to " + std::to_string(most) + " requests, and a sweep has " +
                         std::to_string(each) + ": the others are ranked by the steady state";
   std::vector<ServingCell> cells = simulated(experiment, context, options, stop, out, {all.data(), count});
-  plan::rank(all, options, out.request);
-  for (const plan::Candidate& c : all)
+  rank(all, options, out.request);
+  for (const Candidate& c : all)
     if (c.sweep)
       out.cells.push_back(std::move(
           *std::find_if(cells.begin(), cells.end(), [&](const auto& cell) { return cell.choice == c.choice; })));
   if (!out.fewer_chips || out.cells.empty()) return;
-  plan::Candidate& fewer = out.fewer_chips->plan;
+  Candidate& fewer = out.fewer_chips->plan;
   out.fewer_chips->points = simulated(experiment, context, {.threads = 1}, stop, out, {&fewer, 1}).front().points;
   if (!is_fastest(fewer, all)) out.fewer_chips.reset();
 }
 
 // Adds replicas and ranks by simulated sweeps, if the sweep of the document can be simulated.
-void rank_servers(const experiment::Experiment& experiment, const plan::PlanContext& context,
-                  const plan::SearchOptions& options, const std::stop_token& stop, long most, ExperimentSearch& out) {
+void rank_servers(const experiment::Experiment& experiment, const PlanContext& context, const SearchOptions& options,
+                  const std::stop_token& stop, long most, ExperimentSearch& out) {
   if (out.request.target.chip.vendor == hardware::Vendor::cpu) {
     out.not_simulated = kMeasuredHere;
     return;
@@ -293,62 +286,61 @@ void check_sweep(const experiment::BoundExperiment& config) try {
 }
 
 // A document that is refused whatever the search varies is refused with the checker's fix.
-plan::SearchResult searched(const experiment::Experiment& experiment, const std::vector<plan::Request>& requests,
-                            const plan::PlanContext& context, const plan::SearchOptions& options,
-                            const std::stop_token& stop) {
+SearchResult searched(const experiment::Experiment& experiment, const std::vector<Request>& requests,
+                      const PlanContext& context, const SearchOptions& options, const std::stop_token& stop) {
   try {
-    return plan::search(requests, options, stop);
+    return search(requests, options, stop);
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::cancelled)
-      lint::require_runnable(experiment, context, requests.front(), plan::predict(requests.front()));
+      lint::require_runnable(experiment, context, requests.front(), predict(requests.front()));
     throw;
   }
 }
 
 }  // namespace
 
-ExperimentSearch choices_of(const experiment::Experiment& experiment, const std::vector<plan::Request>& requests) {
+ExperimentSearch choices_of(const experiment::Experiment& experiment, const std::vector<Request>& requests) {
   ExperimentSearch out{.request = requests.front(), .result = {}};
-  for (const plan::Request& r : requests) add_base(experiment, r, out);
+  for (const Request& r : requests) add_base(experiment, r, out);
   return out;
 }
 
 ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
-                                   const plan::PlanContext& context, const plan::SearchOptions& options,
-                                   std::stop_token stop, long most_simulated) {
+                                   const PlanContext& context, const SearchOptions& options, std::stop_token stop,
+                                   long most_simulated) {
   const auto start = std::chrono::steady_clock::now();
   check_sweep(experiment.config());
-  const std::vector<plan::Request> requests = search_requests(experiment, targets, context, stop);
-  plan::SearchOptions wide = options;
-  wide.scope = plan::SearchScope::settings;
+  const std::vector<Request> requests = search_requests(experiment, targets, context, stop);
+  SearchOptions wide = options;
+  wide.scope = SearchScope::settings;
   ExperimentSearch out = choices_of(experiment, requests);
   out.result = searched(experiment, requests, context, wide, stop);
-  const std::vector<plan::Request> smaller = smaller_requests(experiment, out.request, context);
+  const std::vector<Request> smaller = smaller_requests(experiment, out.request, context);
   if (const auto plan = faster_on_fewer_chips(smaller, out.result, options, stop)) {
-    for (const plan::Request& r : smaller)
+    for (const Request& r : smaller)
       if (r.target.id == plan->choice.target) add_base(experiment, r, out);
     out.fewer_chips = {*plan, context.catalogue.target(plan->choice.target).chips(), out.request.target.chips()};
   }
-  plan::Plan own;
+  Plan unchanged;
   try {
-    own = plan::predict(out.request);
-    out.fits = own.fits();
+    unchanged = predict(out.request);
+    out.fits = unchanged.fits();
   } catch (const Error&) {
     out.fits = false;  // the mesh does not match the target
   }
   if (!out.fits)
-    out.changes = lint::fixes_that_fit(experiment, context, out.request, own, stop, other_targets(requests));
-  if (out.request.work == plan::Work::serve) rank_servers(experiment, context, wide, stop, most_simulated, out);
+    out.changes = lint::fixes_that_fit(experiment, context, out.request, unchanged, stop, other_targets(requests));
+  if (out.request.work == Work::serve) rank_servers(experiment, context, wide, stop, most_simulated, out);
   out.result.seconds = seconds_since(start);
   return out;
 }
 
-std::vector<lint::Edit> edits_to(const ExperimentSearch& s, const plan::PlanChoice& from, const plan::PlanChoice& to) {
+std::vector<lint::Edit> edits_to(const ExperimentSearch& s, const PlanChoice& from, const PlanChoice& to) {
   std::vector<lint::Edit> out;
   if (const auto keys = s.dropped.find(to.target); from.target != to.target && keys != s.dropped.end())
     for (const std::string& key : keys->second) out.push_back({key, nullptr});
   // Settings of a stack that the document leaves to it need no edit where the plan has them by default.
-  plan::PlanChoice base = from;
+  PlanChoice base = from;
   for (const ExperimentSearch::Base& b : s.bases) {
     if (b.target != to.target || b.stack != to.stack) continue;
     base.rows = b.choice.rows;
@@ -360,7 +352,7 @@ std::vector<lint::Edit> edits_to(const ExperimentSearch& s, const plan::PlanChoi
   const auto own = std::find_if(s.bases.begin(), s.bases.end(),
                                 [&](const ExperimentSearch::Base& b) { return b.target == to.target; });
   if (own != s.bases.end() && own->stack != to.stack) out.push_back({"train.stack", std::string(to_string(to.stack))});
-  const std::vector<lint::Edit> chosen = plan::edits(base, to, s.request.work);
+  const std::vector<lint::Edit> chosen = edits(base, to, s.request.work);
   out.insert(out.end(), chosen.begin(), chosen.end());
   return out;
 }
@@ -380,14 +372,14 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
   Json prices = Json::object();
   for (const ExperimentSearch::Base& base : s.bases) prices[base.target] = base.price;
   Json without = Json::array();
-  for (const plan::NoPlan& n : s.result.without_plan)
+  for (const NoPlan& n : s.result.without_plan)
     without.push_back({{"target", n.target}, {"stack", to_string(n.stack)}, {"reason", n.reason}});
   Json out{{"candidates", std::move(candidates)}, {"price", price_json(s.request)},
            {"prices", std::move(prices)},         {"without_plan", std::move(without)},
            {"evaluated", s.result.evaluated},     {"fitting", s.result.candidates.size()},
            {"seconds", s.result.seconds},         {"fits", s.fits},
            {"fewer_chips", fewer_chips_json(s)},  {"smallest_changes", std::move(changes)}};
-  if (s.request.work == plan::Work::serve) {
+  if (s.request.work == Work::serve) {
     out["simulated"] = s.cells.size();
     out["not_simulated"] = s.not_simulated.empty() ? Json(nullptr) : Json(s.not_simulated);
   }
@@ -395,20 +387,20 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
 }
 
 // What the sweeps of a serving search say, beside the steady state: time of a request, rate within the SLO, price.
-std::string sweep_cells(const plan::Candidate& c, bool has_slo) {
+std::string sweep_cells(const Candidate& c, bool has_slo) {
   const auto cell = [](double value, int width) {
     return padded(std::isfinite(value) && value > 0 ? number_text(value, 3) : std::string("-"), width);
   };
-  const plan::SweepFigures none{}, &sweep = c.sweep ? *c.sweep : none;
+  const SweepFigures none{}, &sweep = c.sweep ? *c.sweep : none;
   return cell(sweep.seconds, -11) + (has_slo ? cell(sweep.rate, -11) : "") + cell(sweep.usd, -11);
 }
 
 std::string searched_text(const ExperimentSearch& s, size_t top) {
-  const plan::Work work = s.request.work;
-  const bool serves = work == plan::Work::serve;
+  const Work work = s.request.work;
+  const bool serves = work == Work::serve;
   size_t plan_width = 4;
   for (size_t i = 0; i < shown(s, top); ++i)
-    plan_width = std::max(plan_width, plan::to_text(s.result.candidates[i].choice, work).size());
+    plan_width = std::max(plan_width, to_text(s.result.candidates[i].choice, work).size());
   const int plan_column = -static_cast<int>(plan_width) - 2;
   const bool has_slo = !s.cells.empty() && !std::isnan(s.result.candidates.front().sweep->rate);
   std::string out = padded("target", -12) + padded("plan", plan_column);
@@ -417,8 +409,8 @@ std::string searched_text(const ExperimentSearch& s, size_t top) {
   out += padded("s/step", -9) + padded("tokens/s", -10) + padded(serves ? "$/1M" : "$", -10) + padded("peak", -11) +
          "Pareto\n";
   for (size_t i = 0; i < shown(s, top); ++i) {
-    const plan::Candidate& c = s.result.candidates[i];
-    out += padded(c.choice.target, -12) + padded(plan::to_text(c.choice, work), plan_column) +
+    const Candidate& c = s.result.candidates[i];
+    out += padded(c.choice.target, -12) + padded(to_text(c.choice, work), plan_column) +
            (s.cells.empty() ? "" : sweep_cells(c, has_slo)) + padded(number_text(c.seconds, 3), -9) +
            padded(count_text(c.tokens_per_second), -10) +
            padded(c.usd > 0 ? number_text(c.usd, 4) : std::string("-"), -10) + padded(to_text(c.peak), -11) +
@@ -434,9 +426,9 @@ std::string searched_text(const ExperimentSearch& s, size_t top) {
   if (!s.not_simulated.empty()) out += "Not all sweeps are simulated: " + s.not_simulated + "\n";
   if (const auto& fewer = s.fewer_chips)
     out += "Faster with " + std::to_string(fewer->chips) + " of the " + std::to_string(fewer->of) +
-           " chips: " + fewer->plan.choice.target + ", " + plan::to_text(fewer->plan.choice, work) + ", " +
+           " chips: " + fewer->plan.choice.target + ", " + to_text(fewer->plan.choice, work) + ", " +
            number_text(fewer->plan.seconds, 3) + " s/step; " + kWholeTarget + "\n";
-  for (const plan::NoPlan& n : s.result.without_plan)
+  for (const NoPlan& n : s.result.without_plan)
     out += n.target + " with " + std::string(to_string(n.stack)) + ": no plan fits, because " + n.reason + "\n";
   if (s.fits) return out;
   out += s.changes.empty() ? "The current plan does not fit, and none of the tried changes makes it fit\n"

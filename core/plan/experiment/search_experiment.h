@@ -12,11 +12,11 @@
 namespace mw::plan {
 
 struct ExperimentSearch {
-  plan::Request request;  // of the document itself
+  Request request;  // of the document itself
   struct Base {
     std::string target;
     model::Stack stack;
-    plan::PlanChoice choice;
+    PlanChoice choice;
     Json price;  // price_json() of the target
   };
   std::vector<Base> bases{};  // the document's choice on each target and stack
@@ -27,12 +27,12 @@ struct ExperimentSearch {
   std::vector<ServingCell> cells{};
   std::string not_simulated{};  // why the others are not
   bool fits = false;            // whether the unchanged document fits into memory
-  plan::SearchResult result;
+  SearchResult result;
   std::vector<lint::Fix> changes{};  // the smallest changes that fit, planned, if it does not
   // The fastest plan on a smaller target with the same chip, if it is faster than all on the document's target, which
   // may not be used in part: a mesh has all devices of its target.
   struct FewerChips {
-    plan::Candidate plan;
+    Candidate plan;
     int chips = 0, of = 0;
     std::vector<formats::BenchPoint> points{};  // of the simulated sweep
   };
@@ -44,15 +44,14 @@ inline constexpr long kMostSimulated = 500'000;
 // state first until `most_simulated` requests are reached (0: none), and ranks by what it finds. Throws the
 // errors of plan_request() and read_rows(), and cancelled() after a stop.
 ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
-                                   const plan::PlanContext& context, const plan::SearchOptions& options,
-                                   std::stop_token stop = {}, long most_simulated = kMostSimulated);
+                                   const PlanContext& context, const SearchOptions& options, std::stop_token stop = {},
+                                   long most_simulated = kMostSimulated);
 
 // What edits_to() needs: a search without results. `requests`: that of the document first.
-ExperimentSearch choices_of(const experiment::Experiment& experiment, const std::vector<plan::Request>& requests);
+ExperimentSearch choices_of(const experiment::Experiment& experiment, const std::vector<Request>& requests);
 // Returns the edits that change the document from plan `from` to plan `to`: target with dependent keys, and all varied
 // keys.
-std::vector<lint::Edit> edits_to(const ExperimentSearch& searched, const plan::PlanChoice& from,
-                                 const plan::PlanChoice& to);
+std::vector<lint::Edit> edits_to(const ExperimentSearch& searched, const PlanChoice& from, const PlanChoice& to);
 
 // Both print the first `top` candidates (0: all).
 Json searched_json(const ExperimentSearch& searched, size_t top);

@@ -24,9 +24,9 @@ experiment::Experiment edited(experiment::Experiment e, const std::vector<lint::
 }
 
 // Empty: the server starts.
-std::string refusal_of(const experiment::Experiment& e, const plan::PlanContext& context) {
+std::string refusal_of(const experiment::Experiment& e, const PlanContext& context) {
   try {
-    const plan::Plan plan = plan::predict(plan_request(e, context));
+    const Plan plan = predict(plan_request(e, context));
     if (plan.refusals.empty() && !plan.fits())
       return "does not fit: " + to_text(plan.memory.at_peak.total()) + " of " + to_text(plan.memory.capacity);
     serve::simulated_server(e, context);
@@ -51,9 +51,8 @@ double rate_within(const serve::SweepSettings& sweep, const std::vector<formats:
 
 }  // namespace
 
-std::vector<plan::Request> other_replicas(const experiment::Experiment& e, const plan::Request& own,
-                                          const plan::PlanContext& context) {
-  std::vector<plan::Request> out;
+std::vector<Request> other_replicas(const experiment::Experiment& e, const Request& own, const PlanContext& context) {
+  std::vector<Request> out;
   const int devices = own.target.devices() * own.serve.replicas;
   for (int replicas = 1; replicas <= devices; ++replicas) {
     if (devices % replicas != 0 || replicas == own.serve.replicas) continue;
@@ -72,15 +71,15 @@ std::vector<plan::Request> other_replicas(const experiment::Experiment& e, const
   return out;
 }
 
-std::vector<ServingCell> serving_meshes(const experiment::Experiment& e, const plan::PlanContext& context) {
-  std::vector<plan::Request> requests{plan_request(e, context)};
-  for (plan::Request& r : other_replicas(e, requests.front(), context)) requests.push_back(std::move(r));
+std::vector<ServingCell> serving_meshes(const experiment::Experiment& e, const PlanContext& context) {
+  std::vector<Request> requests{plan_request(e, context)};
+  for (Request& r : other_replicas(e, requests.front(), context)) requests.push_back(std::move(r));
   const ExperimentSearch searched = choices_of(e, requests);
-  const plan::PlanChoice own = plan::choice_of(requests.front());
+  const PlanChoice own = choice_of(requests.front());
   std::vector<ServingCell> out;
-  for (const plan::Request& request : requests)
-    for (const mesh::Mesh& mesh : plan::legal_meshes(request)) {
-      plan::PlanChoice choice = plan::choice_of(request);
+  for (const Request& request : requests)
+    for (const mesh::Mesh& mesh : legal_meshes(request)) {
+      PlanChoice choice = choice_of(request);
       if (!(choice == own) || !(mesh == own.mesh)) choice.places.clear();
       choice.mesh = mesh;
       std::vector<lint::Edit> edits = edits_to(searched, own, choice);
@@ -90,8 +89,8 @@ std::vector<ServingCell> serving_meshes(const experiment::Experiment& e, const p
   return out;
 }
 
-void simulate(std::vector<ServingCell>& cells, const experiment::Experiment& e, const plan::PlanContext& context,
-              const plan::SearchOptions& options, const std::stop_token& stop) {
+void simulate(std::vector<ServingCell>& cells, const experiment::Experiment& e, const PlanContext& context,
+              const SearchOptions& options, const std::stop_token& stop) {
   std::vector<ServingCell*> open;
   for (ServingCell& cell : cells)
     if (cell.refusal.empty()) open.push_back(&cell);
@@ -119,9 +118,8 @@ void simulate(std::vector<ServingCell>& cells, const experiment::Experiment& e, 
   for (std::future<void>& thread : threads) thread.get();
 }
 
-plan::SweepFigures sweep_figures(const ServingCell& cell, const serve::SweepSettings& sweep,
-                                 const plan::Candidate& candidate) {
-  plan::SweepFigures out;
+SweepFigures sweep_figures(const ServingCell& cell, const serve::SweepSettings& sweep, const Candidate& candidate) {
+  SweepFigures out;
   double seconds = 0, tokens = 0;
   for (const formats::BenchPoint& p : cell.points) {
     out.seconds += p.intended_e2el.mean / 1e3 / static_cast<double>(cell.points.size());

@@ -41,8 +41,9 @@ std::string label_of(unsigned settings, const PlanChoice& to) {
   add(kTarget, to.target == "cpu" ? "mesh " + mesh_text(to) : "target " + to.target + " (" + mesh_text(to) + ")");
   add(kMesh, "mesh " + mesh_text(to));
   add(kBatch, "batch " + std::to_string(to.batch) + ", accumulation " + std::to_string(to.accumulation));
-  add(kLength,
-      "packed rows of " + std::to_string(to.max_len) + " tokens, accumulation " + std::to_string(to.accumulation));
+  const bool says_accumulation = (settings & kBatch) != 0;
+  add(kLength, "packed rows of " + std::to_string(to.max_len) + " tokens" +
+                   (says_accumulation ? std::string() : ", accumulation " + std::to_string(to.accumulation)));
   add(kRemat, "remat " + std::string(to_string(to.remat)));
   add(kChunk, to.loss_chunk == 0 ? std::string("full logits") : "loss by " + std::to_string(to.loss_chunk) + " rows");
   add(kWeights, "weights of bf16");
