@@ -85,6 +85,12 @@ class Bench {
       const auto& [key, values] = kinds[static_cast<size_t>(i) % std::size(kinds)];
       edit(key, values[static_cast<size_t>(i) / std::size(kinds) % values.size()]);
     }
+    Json by_setting = Json::object();
+    for (size_t k = 0; k < std::size(kinds); ++k) {
+      std::vector<double> of_kind;
+      for (size_t i = k; i < latency_.size(); i += std::size(kinds)) of_kind.push_back(latency_[i]);
+      if (!of_kind.empty()) by_setting[kinds[k].first] = spread(of_kind);
+    }
     return {{"edits", latency_.size()},
             {"model", window_.predictor().design()->request().model.id},
             {"target", window_.predictor().design()->request().target.id},
@@ -93,7 +99,8 @@ class Bench {
             {"document_to_painted_strip", spread(latency_)},
             {"document_to_plan", spread(planned_)},
             {"cpu_of_the_window", spread(window_cpu_)},
-            {"cpu_of_all_threads", spread(all_cpu_)}};
+            {"cpu_of_all_threads", spread(all_cpu_)},
+            {"by_setting", std::move(by_setting)}};
   }
 
  private:

@@ -43,27 +43,33 @@ std::string message_of(int code) {
 
 }  // namespace
 
-Pattern::Pattern(std::string_view expression) : text_(expression) {
+Pattern::Pattern(std::string_view expression, Extent extent) : text_(expression) {
   if (text_.size() > kMaxExpressionBytes)
     refuse(text_, "it is longer than " + std::to_string(kMaxExpressionBytes) + " bytes", {});
   if (text_.empty()) refuse(text_, "it is empty", {});
   int error = 0;
   PCRE2_SIZE offset = 0;
+  // Anchored here and not at each match, which compiled code cannot be.
+  const std::uint32_t anchors = extent == Extent::whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0U;
   pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(),
-                                   PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr);
+                                   PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | anchors, &error, &offset, nullptr);
   if (!code) refuse(text_, message_of(error), "character " + std::to_string(offset + 1));
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where it cannot, matching interprets the expression
   code_ = std::shared_ptr<const void>(
       code, [](const void* p) { pcre2_code_free(static_cast<pcre2_code*>(const_cast<void*>(p))); });
 }
 
-bool Pattern::match(std::string_view subject, Extent extent) const {
+bool Pattern::matches(std::string_view subject) const {
   static const MatchContext limits;
   const auto* code = static_cast<const pcre2_code*>(code_.get());
   const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> data(pcre2_match_data_create(1, nullptr),
                                                                             pcre2_match_data_free);
-  const std::uint32_t options = extent == Extent::whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0U;
-  const int rc = pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(subject.data()), subject.size(), 0, options, data.get(),
-                             limits.context);
+  const auto matched = [&](std::uint32_t options) {
+    return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(subject.data()), subject.size(), 0, options, data.get(),
+                       limits.context);
+  };
+  int rc = matched(0);
+  if (rc == PCRE2_ERROR_JIT_STACKLIMIT) rc = matched(PCRE2_NO_JIT);  // whose heap is larger
   if (rc >= 0) return true;
   if (rc == PCRE2_ERROR_NOMATCH) return false;
   if (rc <= PCRE2_ERROR_UTF8_ERR1 && rc >= PCRE2_ERROR_UTF8_ERR21) return false;  // the subject is not UTF-8
@@ -72,14 +78,6 @@ bool Pattern::match(std::string_view subject, Extent extent) const {
                .found = text_.substr(0, 80),
                .expected = "an expression without nested repetitions such as (a*)*",
                .fix = "replace nested repetitions by a single one"});
-}
-
-bool Pattern::matches_all(std::string_view subject) const {
-  return match(subject, Extent::whole);
-}
-
-bool Pattern::found_in(std::string_view subject) const {
-  return match(subject, Extent::part);
 }
 
 }  // namespace mw

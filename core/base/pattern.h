@@ -8,18 +8,16 @@
 
 namespace mw {
 
+enum class Extent { whole, part };  // of the subject that an expression matches: Python's re.fullmatch, or re.search
+
 class Pattern {
  public:
   // Throws PATTERN with the offset of the syntax error.
-  explicit Pattern(std::string_view expression);
+  explicit Pattern(std::string_view expression, Extent extent = Extent::whole);
   const std::string& text() const { return text_; }
-  // Like Python's re.fullmatch and re.search. Throw PATTERN-SLOW if the match limit is reached.
-  bool matches_all(std::string_view subject) const;
-  bool found_in(std::string_view subject) const;
+  bool matches(std::string_view subject) const;  // throws PATTERN-SLOW if the match limit is reached
 
  private:
-  enum class Extent { part, whole };
-  bool match(std::string_view subject, Extent extent) const;
   std::string text_;
   std::shared_ptr<const void> code_;  // pcre2_code
 };

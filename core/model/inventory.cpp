@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <mutex>
 
 namespace mw::model {
 namespace {
@@ -278,19 +280,35 @@ std::string_view hf_module_name(Role role) {
   return role >= Role::q_proj && role <= Role::down_proj ? kRoleNames[static_cast<size_t>(role)] : "";
 }
 
-TensorInventory::TensorInventory(const Config& config) {
-  InventoryBuilder(config, tensors_, targets_).build();
+TensorInventory::TensorInventory(const Config& config) : lists_(listed(config)) {}
+
+// A plan and its fixes ask for the same few configs again and again, and listing one costs more than planning it.
+std::shared_ptr<const TensorInventory::Lists> TensorInventory::listed(const Config& config) {
+  constexpr size_t kMost = 8;
+  static std::mutex mutex;
+  static std::deque<std::pair<Config, std::shared_ptr<const Lists>>> lately;
+  {
+    const std::lock_guard lock(mutex);
+    for (const auto& [known, lists] : lately)
+      if (known == config) return lists;
+  }
+  const auto lists = std::make_shared<Lists>();
+  InventoryBuilder(config, lists->tensors, lists->targets).build();
+  const std::lock_guard lock(mutex);
+  lately.emplace_front(config, lists);
+  if (lately.size() > kMost) lately.pop_back();
+  return lists;
 }
 
 const Tensor* TensorInventory::find(Role role, int layer) const {
-  const auto at = std::find_if(tensors_.begin(), tensors_.end(),
+  const auto at = std::find_if(lists_->tensors.begin(), lists_->tensors.end(),
                                [&](const Tensor& t) { return t.role == role && t.layer == layer; });
-  return at == tensors_.end() ? nullptr : &*at;
+  return at == lists_->tensors.end() ? nullptr : &*at;
 }
 
 std::int64_t TensorInventory::parameters() const {
   std::int64_t n = 0;
-  for (const Tensor& t : tensors_)
+  for (const Tensor& t : lists_->tensors)
     if (!t.is_buffer) n += t.elements();
   return n;
 }

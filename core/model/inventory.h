@@ -3,6 +3,7 @@
 // loaders, checker and exporters share it. Plain values.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -96,21 +97,26 @@ struct LoraTarget {
   std::string peft_a, peft_b;  // "base_model.model.<module>.lora_A.weight"
 };
 
+// A shared immutable value: copies are cheap, and so is the inventory of a config that was listed lately. Any thread.
 class TensorInventory {
  public:
   explicit TensorInventory(const Config& config);
   // For the part of a model on one device (core/mesh/collectives/local_config.h).
   TensorInventory(std::vector<Tensor> tensors, std::vector<LoraTarget> targets)
-      : tensors_(std::move(tensors)), targets_(std::move(targets)) {}
-  std::span<const Tensor> tensors() const { return tensors_; }
+      : lists_(std::make_shared<const Lists>(Lists{std::move(tensors), std::move(targets)})) {}
+  std::span<const Tensor> tensors() const { return lists_->tensors; }
   const Tensor* find(Role role, int layer = -1) const;
   std::int64_t parameters() const;  // excludes buffers
   // The projections q, k, v, o, gate, up and down of each layer, as far as they exist, in layer order.
-  std::span<const LoraTarget> lora_targets() const { return targets_; }
+  std::span<const LoraTarget> lora_targets() const { return lists_->targets; }
 
  private:
-  std::vector<Tensor> tensors_;
-  std::vector<LoraTarget> targets_;
+  struct Lists {
+    std::vector<Tensor> tensors;
+    std::vector<LoraTarget> targets;
+  };
+  static std::shared_ptr<const Lists> listed(const Config& config);
+  std::shared_ptr<const Lists> lists_;
 };
 
 std::string_view hf_module_name(Role role);  // "q_proj", "gate_proj", ...; empty if LoRA cannot adapt it

@@ -36,6 +36,10 @@ void Predictor::submit(const experiment::Experiment& experiment) {
 
 void Predictor::work(const Request& request, const std::stop_token& stop,
                      const LatestTaskWorker<Request>::Pause& pause) {
+  struct Destroyed {  // after the plan has been delivered
+    DiscardedDesigns& designs;
+    ~Destroyed() { designs.drain(); }
+  } const destroyed{*discarded_};
   Result first = plan(request, plan::ReadData::no, stop);
   const bool follows = first.design && first.design->plan().memory.is_bound;
   first.last = !follows;
@@ -73,7 +77,6 @@ Predictor::Result Predictor::plan(const Request& request, plan::ReadData read_da
   try {
     const plan::PlanContextPtr context = context_();
     try {
-      discarded_->drain();
       const std::shared_ptr<const views::Design> computed(
           new views::Design(views::design(request.experiment, *context, read_data, stop)),
           [discarded = discarded_](const views::Design* d) {

@@ -79,6 +79,8 @@ MainWindow::MainWindow(const WindowSetup& setup)
   apply_palette(theme_, *qApp);
   setDockOptions(QMainWindow::AnimatedDocks | QMainWindow::AllowTabbedDocks);
   setTabPosition(Qt::BottomDockWidgetArea, QTabWidget::North);
+  // First of all that follow an edit: the worker plans while the others are brought up to date.
+  connect(document_.get(), &Document::changed, this, [this] { predictor_->request(*document_); });
   pages_ = new PageStack(*document_, *predictor_, *context_, *runs_, setup_.resources, this);
   setCentralWidget(new PageArea(pages_));
   strip_ = new StatusStrip(*predictor_, *runs_, this);
@@ -168,7 +170,6 @@ void MainWindow::connect_frames() {
 void MainWindow::connect_document() {
   connect(document_.get(), &Document::changed, this, [this] {
     problems_->set(ProblemSource::document, document_->problems());
-    predictor_->request(*document_);
     update_actions();
   });
   connect(document_.get(), &Document::file_changed, this, &MainWindow::update_title);

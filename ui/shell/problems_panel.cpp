@@ -230,9 +230,12 @@ ProblemCollector::ProblemCollector(Workspace& workspace, ProblemsModel& problems
   withdraw_.setInterval(1500);
   connect(&withdraw_, &QTimer::timeout, docks.bottom, &BottomDocks::withdraw);
   connect(&problems, &ProblemsModel::counted, this, &ProblemCollector::show_counts);
-  connect(&workspace.predictor(), &Predictor::changed, this, [this] {
+  // After the figures of the strip have been painted, which a list of fixes would hold up.
+  predicted_.setSingleShot(true);
+  connect(&predicted_, &QTimer::timeout, this, [this] {
     if (!workspace_.predictor().is_stale()) show_predicted();
   });
+  connect(&workspace.predictor(), &Predictor::changed, this, [this] { predicted_.start(0); });
   connect(&workspace.runs(), &RunController::state_changed, this, &ProblemCollector::offer_memory_fixes);
   connect(&docks.problems, &ProblemsPanel::chosen, this,
           [this](const Problem& problem) { docks_.panel.go_to(problem); });

@@ -88,6 +88,7 @@ class ProblemCollector : public QObject {
   const std::vector<WindowPage*>& pages_;
   store::RunId offered_fixes_of_;  // run
   QTimer withdraw_;                // of the bottom docks, some time after the last problem was solved
+  QTimer predicted_;               // problems of the latest plan, with the next turn of the event loop
 };
 
 }  // namespace mw::ui

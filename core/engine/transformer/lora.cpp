@@ -13,7 +13,7 @@ namespace {
 // PEFT: the whole module path, or its end after a dot, matches the pattern.
 bool matches(const std::string& module, const std::string& pattern) {
   try {
-    return Pattern("(.*\\.)?(" + pattern + ")").matches_all(module);
+    return Pattern("(.*\\.)?(" + pattern + ")").matches(module);
   } catch (const Error& e) {
     throw Error({.id = "LORA",
                  .message = "a rank or alpha pattern is not a regular expression",

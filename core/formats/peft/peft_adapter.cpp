@@ -55,7 +55,7 @@ PeftPatterns::PeftPatterns(const std::vector<std::pair<std::string, double>>& pa
 double PeftPatterns::resolve(const std::string& module, double fallback) const {
   for (const Entry& entry : patterns_) {
     try {
-      if (entry.expression.matches_all(module)) return entry.value;
+      if (entry.expression.matches(module)) return entry.value;
     } catch (const Error&) {
       throw fault(file_, place_ + "." + entry.key, "matching the regular expression takes too long", entry.key);
     }

@@ -73,7 +73,9 @@ const CheckRule* find_rule(std::string_view id) {
   return nullptr;
 }
 
-Report check(const CheckInput& input) {
+Report check(const CheckInput& given) {
+  CheckInput input = given;
+  input.derived = std::make_shared<DerivedInput>();
   Report report;
   for (const CheckRule& rule : check_rules())
     if (applies(rule, input.stack)) rule.look(input, {rule, report});
@@ -153,6 +155,22 @@ ShardingUse use_of(const CheckInput& input) {
 
 mesh::Placement place_with(const CheckInput& input, const mesh::ShardingRules& rules) {
   return place(input.inventory, input.mesh, rules, adapter_shapes(input), use_of(input));
+}
+
+std::shared_ptr<const mesh::Placement> placement_of(const CheckInput& input) {
+  if (input.derived && input.derived->placement) return input.derived->placement;
+  auto placement = std::make_shared<const mesh::Placement>(place_with(input, input.rules));
+  if (input.derived) input.derived->placement = placement;
+  return placement;
+}
+
+std::vector<mesh::SizeConstraint> needs_of(const CheckInput& input) {
+  const auto compute = [&] {
+    return size_constraints(input.inventory, input.mesh, input.rules, adapter_shapes(input), use_of(input));
+  };
+  if (!input.derived) return compute();
+  if (!input.derived->needs) input.derived->needs = compute();
+  return *input.derived->needs;
 }
 
 bool trains_lora(const CheckInput& input) {

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -93,6 +94,7 @@ struct CheckInput {
   options::Export exported{};
   std::optional<bool> export_folder_used{};  // exported.out is not empty; none: not checked
   std::optional<MemoryInput> memory{};
+  std::shared_ptr<struct DerivedInput> derived{};  // of check(), for its rules
 };
 
 struct Edit {

@@ -61,7 +61,8 @@ std::string spec_text(const Placement& placement, const std::string& tensor) {
 // The cost of a rule is the traffic that disappears without it.
 void shard_4(const CheckInput& input, const RuleReport& report) {
   if (input.mesh.devices() == 1 || input.rules.overrides.empty()) return;
-  const Placement given = place_with(input, input.rules);
+  const auto placement = placement_of(input);
+  const Placement& given = *placement;
   if (std::any_of(given.problems.begin(), given.problems.end(),
                   [](const Problem& p) { return p.severity == Severity::error; }))
     return;  // reported by other rules

@@ -7,15 +7,8 @@
 #include "core/lint/rules/rules.h"
 
 namespace mw::lint {
-namespace {
 
-using model::Role;
-
-ModuleNaming naming_of(const CheckInput& input) {
-  return input.stack == model::Stack::tunix ? ModuleNaming::qwix : ModuleNaming::peft;
-}
-
-// The modules that the user's expression adapts; none if it is generated from the targets, which always matches.
+// The modules that the user's expression adapts.
 struct Coverage {
   std::vector<LoraModule> all, adapted;
   bool adapts(std::string_view module) const {
@@ -26,15 +19,26 @@ struct Coverage {
     return std::any_of(all.begin(), all.end(), [&](const LoraModule& m) { return last_component(m.path) == module; });
   }
 };
-std::optional<Coverage> coverage(const CheckInput& input) {
-  if (!trains_lora(input) || input.lora->options.module_path.empty()) return std::nullopt;
-  Coverage c{.all = lora_modules(input.inventory, naming_of(input)), .adapted = {}};
-  try {
-    c.adapted = matching_modules(c.all, input.lora->options.module_path);
-  } catch (const Error&) {
-    return std::nullopt;  // COV-4 reports it
-  }
-  return c;
+
+namespace {
+
+using model::Role;
+
+ModuleNaming naming_of(const CheckInput& input) {
+  return input.stack == model::Stack::tunix ? ModuleNaming::qwix : ModuleNaming::peft;
+}
+
+// Null for an expression that is generated from the targets, which always matches, or invalid, which COV-4 reports.
+std::shared_ptr<const Coverage> coverage(const CheckInput& input) try {
+  if (!trains_lora(input) || input.lora->options.module_path.empty()) return nullptr;
+  if (input.derived && input.derived->coverage) return *input.derived->coverage;
+  std::vector<LoraModule> all = lora_modules(input.inventory, naming_of(input));
+  std::vector<LoraModule> adapted = matching_modules(all, input.lora->options.module_path);
+  auto out = std::make_shared<const Coverage>(Coverage{.all = std::move(all), .adapted = std::move(adapted)});
+  if (input.derived) input.derived->coverage = out;
+  return out;
+} catch (const Error&) {
+  return nullptr;
 }
 
 Fix append(const CheckInput& input, const std::string& alternative, const std::string& label, const std::string& cost) {

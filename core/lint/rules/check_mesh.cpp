@@ -20,10 +20,6 @@ namespace {
 
 using model::Role;
 
-std::vector<SizeConstraint> needs_of(const CheckInput& input) {
-  return size_constraints(input.inventory, input.mesh, input.rules, adapter_shapes(input), use_of(input));
-}
-
 bool one_machine(const CheckInput& input) {
   return input.target && input.target->chip.vendor == hardware::Vendor::cpu;
 }
@@ -254,8 +250,8 @@ void shard_1(const CheckInput& input, const RuleReport& report) {
 
 void rank_1(const CheckInput& input, const RuleReport& report) {
   if (!input.lora || input.purpose != Purpose::train) return;
-  const mesh::Placement placement = place_with(input, input.rules);
-  for (const mesh::PlacedTensor& a : placement.adapters) {
+  const auto placement = placement_of(input);
+  for (const mesh::PlacedTensor& a : placement->adapters) {
     for (size_t d = 0; d < a.dims.size() && d < a.spec.dims.size(); ++d) {
       if (a.dims[d].axis != model::Axis::rank) continue;
       std::int64_t over = 1;

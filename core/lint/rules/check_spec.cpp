@@ -56,14 +56,14 @@ PartitionSpec possible(const CheckInput& input, const Placement& placement, cons
 
 void spec_problems(const CheckInput& input, std::string_view id, const RuleReport& report) {
   if (input.rules.overrides.empty()) return;
-  const Placement placement = place_with(input, input.rules);
-  for (const Problem& p : placement.problems) {
+  const auto placement = placement_of(input);
+  for (const Problem& p : placement->problems) {
     if (p.id != id) continue;
     for (size_t i = 0; i < input.rules.overrides.size(); ++i) {
       const ShardingRule& rule = input.rules.overrides[i];
       if (!p.place.starts_with("sharding rule " + std::to_string(i + 1) + ",")) continue;
       std::vector<Fix> fixes;
-      if (const PartitionSpec spec = possible(input, placement, rule); spec != rule.spec)
+      if (const PartitionSpec spec = possible(input, *placement, rule); spec != rule.spec)
         fixes.push_back(use_spec(input, i, spec));
       fixes.push_back(drop_rule(input, rule.pattern));
       report.add({.message = "\"" + rule.pattern + "\": " + p.message,
@@ -107,7 +107,8 @@ void shard_2(const CheckInput& input, const RuleReport& report) {
         {{"Use google-tunix 0.1.7", "", {set_version(input, "google-tunix", "0.1.7")}}});
   if (input.rules.preset == mesh::Preset::replicated) return;  // requested
   const std::int64_t large = std::min(kLargeLeaf, 2 * input.inventory.parameters() / kLargeShare);
-  for (const PlacedTensor& t : place_with(input, input.rules).tensors) {
+  const auto placement = placement_of(input);
+  for (const PlacedTensor& t : placement->tensors) {
     const std::string pattern = pattern_of(t);
     if (pattern.empty() || t.role == model::Role::router_proj || t.shards > 1 || t.total() * 2 < large) continue;
     const auto [bytes, what] = whole_bytes(input, t);
@@ -135,7 +136,8 @@ void shard_3(const CheckInput& input, const RuleReport& report) {
   mesh::ShardingRules derived = input.rules;
   std::erase_if(derived.overrides, [](const ShardingRule& r) { return r.pattern.find("lora_") != std::string::npos; });
   if (derived.overrides.size() == input.rules.overrides.size()) return;
-  const Placement given = place_with(input, input.rules), follows = place_with(input, derived);
+  const auto placement = placement_of(input);
+  const Placement &given = *placement, follows = place_with(input, derived);
   std::map<std::string, size_t> apart;  // by rule: the first adapter
   for (size_t i = 0; i < given.adapters.size(); ++i) {
     const PlacedTensor& a = given.adapters[i];

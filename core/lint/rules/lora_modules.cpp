@@ -69,7 +69,7 @@ std::vector<LoraModule> matching_modules(const std::vector<LoraModule>& modules,
   const Pattern expression(pattern);
   std::vector<LoraModule> out;
   for (const LoraModule& m : modules)
-    if (expression.matches_all(m.path)) out.push_back(m);
+    if (expression.matches(m.path)) out.push_back(m);
   return out;
 }
 

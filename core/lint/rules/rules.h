@@ -36,6 +36,16 @@ std::vector<mesh::AdapterShape> adapter_shapes(const CheckInput& input);
 mesh::ShardingUse use_of(const CheckInput& input);
 mesh::Placement place_with(const CheckInput& input, const mesh::ShardingRules& rules);
 
+// What several rules ask of one input, computed at the first question.
+struct Coverage;
+struct DerivedInput {
+  std::shared_ptr<const mesh::Placement> placement{};
+  std::optional<std::vector<mesh::SizeConstraint>> needs{};
+  std::optional<std::shared_ptr<const Coverage>> coverage{};
+};
+std::shared_ptr<const mesh::Placement> placement_of(const CheckInput& input);  // with the rules of the input
+std::vector<mesh::SizeConstraint> needs_of(const CheckInput& input);
+
 bool trains_lora(const CheckInput& input);
 bool key_equals_value(const model::Layer& layer);  // V is the K projection before its norm
 bool has_key_equals_value(const model::Config& config);

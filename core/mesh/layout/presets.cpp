@@ -209,7 +209,7 @@ RuleMatcher::RuleMatcher(const ShardingRules& rules, const Mesh& mesh, std::vect
   for (size_t i = 0; i < rules.overrides.size(); ++i) {
     patterns_.emplace_back();
     try {
-      patterns_.back().emplace(rules.overrides[i].pattern);
+      patterns_.back().emplace(rules.overrides[i].pattern, Extent::part);
     } catch (const Error& error) {
       report(i, error);
     }
@@ -274,7 +274,7 @@ void RuleMatcher::report_unused() {
 bool RuleMatcher::matches(size_t i, const std::string& name, const std::string& path) {
   if (!patterns_[i]) return false;
   try {
-    return patterns_[i]->found_in(name) || patterns_[i]->found_in(path) || patterns_[i]->found_in(with_slashes(path));
+    return patterns_[i]->matches(name) || patterns_[i]->matches(path) || patterns_[i]->matches(with_slashes(path));
   } catch (const Error& error) {
     report(i, error);
     patterns_[i].reset();
