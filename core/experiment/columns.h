@@ -41,10 +41,18 @@ struct PeerNames {
   std::vector<std::string_view> all() const;  // those that are not empty, each once
 };
 
+// The values that a search tries beside the document's own.
+struct SearchColumn {
+  std::vector<std::string_view> values{};    // names of the choice, or numbers
+  std::vector<std::string_view> settings{};  // further ones that searches for meshes and fixes leave out
+  std::string_view rule{};                   // instead of a list
+};
+
 struct Columns {
   std::optional<Readers> readers{};  // none: those of the group
   RecipeColumn recipes{RecipeEffect::applied, RecipeEffect::applied, RecipeEffect::applied, {}};
   PeerNames names{};
+  SearchColumn search{};                                    // empty: a search keeps the setting
   bool (*offered)(const options::StackOptions&) = nullptr;  // by the software of the plan; null: by all
   unsigned carried = kNoKind;  // kinds whose plan on another target reports the value as an assumption that comes along
   int telling = 0;             // 1: tells runs apart best; 0: not named in the names of runs

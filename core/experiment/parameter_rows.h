@@ -58,6 +58,14 @@ inline options::DataRows& part(BoundExperiment& config) {
   return config.data;
 }
 template <>
+inline options::KeptActivations& part(BoundExperiment& config) {
+  return config.train;
+}
+template <>
+inline options::ServerLimits& part(BoundExperiment& config) {
+  return config.serve;
+}
+template <>
 inline options::LoadSettings& part(BoundExperiment& config) {
   return config.sweep;
 }

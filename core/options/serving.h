@@ -15,16 +15,20 @@ namespace mw::options {
 enum class SchedulingPolicy { fcfs, priority };
 enum class Sampling { greedy, top_k_top_p };  // how a server draws tokens from the logits
 
-struct Serving {
+struct ServerLimits {
+  int max_num_seqs = 64, max_model_len = 4096, max_num_batched_tokens = 2048;
+  bool chunked_prefill = true;  // false: a prompt is computed in one step
+  double memory_utilisation = 0.9;
+  int input_len = 1024, output_len = 512;  // of the requests for which times are predicted
+  Sampling sampling = Sampling::greedy;
+};
+
+struct Serving : ServerLimits {
   std::optional<model::Stack> stack;
-  int max_num_seqs = 0, max_model_len = 0, max_num_batched_tokens = 0;
   bool sets_max_model_len = false;  // whether the document sets serve.max_model_len
   model::DType kv_dtype{}, products{};
   std::optional<model::DType> weight_dtype;  // empty: train.dtype
-  bool sliding_window_kv = false, async_scheduling = false, prefix_cache = false, chunked_prefill = false;
-  Sampling sampling{};
-  double memory_utilisation = 0;
-  int input_len = 0, output_len = 0;
+  bool sliding_window_kv = false, async_scheduling = false, prefix_cache = false;
   std::string target;  // of serving a trained model
   double usd_per_chip_hour = 0;
   std::vector<double> hours;

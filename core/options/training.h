@@ -31,7 +31,15 @@ struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
 };
 
-struct Training {
+// What is kept of the forward pass for the backward pass.
+struct KeptActivations {
+  model::Remat remat = model::Remat::none;
+  std::vector<SavedActivation> saved{};  // of a layer under remat
+  Offload offload = Offload::none;
+  int loss_chunk = 0;  // rows of logits at once on a device; 0: all
+};
+
+struct Training : KeptActivations {
   model::TrainMethod method = model::TrainMethod::lora;
   int batch = 8, accumulation = 1;
   LearningRateSchedule rate;
@@ -39,8 +47,6 @@ struct Training {
   AdamWOptions adamw;
   double clip = 1;
   double label_smoothing = 0;  // share of the target that is spread over the vocabulary
-  model::Remat remat = model::Remat::none;
-  int loss_chunk = 256;
   std::uint64_t seed = 1;
   long eval_every = 50, eval_rows = 64;
   long sample_every = 50, sample_prompts = 3, answers = 0;
@@ -56,8 +62,6 @@ struct Training {
   std::optional<AttentionKernel> attention;
   std::optional<model::DType> adapter_dtype, moment_dtype;
   model::DType products{};
-  std::vector<SavedActivation> saved;
-  Offload offload{};
   std::optional<Elementwise> compile;
   double logit_bytes = 0;  // 0: those of the software
   int other_models = 0;

@@ -43,7 +43,7 @@ std::int64_t trained_parameters(const options::Lora& lora, const plan::Request& 
                                   : lora.module_path;
   std::int64_t sum = 0;
   for (const lint::LoraModule& m : lint::matching_modules(lint::lora_modules(inventory, naming), pattern))
-    sum += request.rank * m.parameters_per_rank;
+    sum += request.lora.rank * m.parameters_per_rank;
   return sum;
 }
 

@@ -34,7 +34,7 @@ TEST(MeasuredRun, IsTheMedianOfTheStepsAfterTheFirst) {
   EXPECT_EQ(m.purpose, plan::MeasurementUse::calibration);
   EXPECT_EQ(m.request.target.id, "cpu");
   EXPECT_EQ(m.request.stack, model::Stack::engine);
-  EXPECT_EQ(m.request.rank, 8);
+  EXPECT_EQ(m.request.lora.rank, 8);
 }
 
 TEST(MeasuredRun, CalibratesThisMachine) {

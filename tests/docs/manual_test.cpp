@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/experiment/parameters.h"
 #include "core/hardware/catalogue.h"
 #include "tests/base/scratch.h"
@@ -34,15 +35,23 @@ std::string default_text(const experiment::Parameter& p) {
   return "`" + (p.fallback.is_string() ? p.fallback.get<std::string>() : p.fallback.dump()) + "`";
 }
 
+std::string search_text(const experiment::SearchColumn& search) {
+  if (!search.rule.empty()) return std::string(search.rule);
+  std::vector<std::string_view> all = search.values;
+  all.insert(all.end(), search.settings.begin(), search.settings.end());
+  return joined(all);
+}
+
 std::string key_table() {
   std::string out, group;
   for (const experiment::Parameter& p : experiment::parameters()) {
     if (p.group != group) {
       group = p.group;
-      out += "\n### " + group + "\n\n| Key | Label | Default | Accepts | Meaning |\n|---|---|---|---|---|\n";
+      out += "\n### " + group +
+             "\n\n| Key | Label | Default | Accepts | Meaning | Search tries |\n|---|---|---|---|---|---|\n";
     }
     out += "| `" + p.key + "` | " + cell(p.label) + " | " + cell(default_text(p)) + " | " + cell(range_text(p)) +
-           " | " + cell(p.help) + " |\n";
+           " | " + cell(p.help) + " | " + cell(search_text(p.columns.search)) + " |\n";
   }
   return out + "\n";
 }

@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Measured, PublishedWorkingSet,
 TEST(LayerMemory, DoraKeepsTwoOutputsOfEachProjection) {
   Request r = request("gemma3-1b", "2xh100", model::Stack::trl_fsdp, {{"fsdp", 2}});
   const LocalModel lora = local_model(r, mesh::ShardingUse::training);
-  r.dora = true;
+  r.lora.dora = true;
   const LocalModel dora = local_model(r, mesh::ShardingUse::training);
   constexpr double kOutputs = 1024 + 2 * 256 + 1152 + 2 * 6912 + 1152;
   EXPECT_DOUBLE_EQ(layer_memory(dora, dora.kinds[0], 512).kept() - layer_memory(lora, lora.kinds[0], 512).kept(),

@@ -29,7 +29,7 @@ Request request_of(const MachineRates& rates, const MachineFigure& f) {
     return r;
   }
   using model::Role;
-  r.rank = 16;
+  r.lora.rank = 16;
   r.targets = {Role::q_proj, Role::k_proj, Role::v_proj, Role::o_proj, Role::gate_proj, Role::up_proj, Role::down_proj};
   r.lengths = {.max_len = f.len};
   r.train.batch = f.rows;

@@ -95,7 +95,7 @@ TEST(Measurements, RowsCarryTheirConfiguration) {
   EXPECT_EQ(paper.request.stack, model::Stack::tunix);
   EXPECT_EQ(paper.request.mesh.size("tp"), 4);
   EXPECT_EQ(paper.request.train.accumulation, 8);
-  EXPECT_EQ(paper.request.rank, 64);
+  EXPECT_EQ(paper.request.lora.rank, 64);
   EXPECT_EQ(paper.request.targets.size(), 7u);
   EXPECT_EQ(row("a100-llama3.2-3b-compile").request.profile.elementwise, StackProfile::Elementwise::fused);
   EXPECT_EQ(row("a100-llama3.2-3b-packed").request.profile.elementwise, StackProfile::Elementwise::eager);

@@ -30,7 +30,7 @@ Request served(model::Stack stack, const char* target, int tp) {
   Request r = request("gemma4-31b", target, stack, {{"tp", tp}});
   r.work = Work::serve;
   r.targets.clear();
-  r.serve = {.max_num_seqs = 64, .max_model_len = 4096, .max_num_batched_tokens = 8192};
+  r.serve.max_num_seqs = 64, r.serve.max_model_len = 4096, r.serve.max_num_batched_tokens = 8192;
   return r;
 }
 

@@ -68,14 +68,14 @@ TEST(Predict, ComputeIsFourOrSixTimesTheParametersAndTokens) {
 TEST(Predict, DropoutTakesTheTpusVectorUnits) {
   Request r = lora_31b_v5p();
   const double without = predict(r).step.compute.value;
-  r.train.dropout = true;
+  r.lora.dropout = 0.1;
   const double added = predict(r).step.compute.value - without;
   EXPECT_GT(added, 0.4);
   EXPECT_LT(added, 3);
   r = request("gemma4-31b", "2xh100", model::Stack::trl_fsdp, {{"fsdp", 2}});
   r.train.batch = 2;
   const double gpu = predict(r).step.compute.value;
-  r.train.dropout = true;
+  r.lora.dropout = 0.1;
   EXPECT_EQ(predict(r).step.compute.value, gpu);
 }
 
@@ -87,7 +87,7 @@ TEST(Predict, DoraComputesTheNormsOfRowsInEveryPass) {
   r.train.batch = 2;
   const double lora = predict(r).step.compute.value;
   const Bytes held = predict(r).memory.at_peak.total();
-  r.dora = true;
+  r.lora.dora = true;
   const double dora = predict(r).step.compute.value;
   constexpr double kInputs = 5.0 * 1152 * 1152 + 1024.0 * 1024 + 6912.0 * 6912,
                    kWeights = 1152.0 * (1024 + 2 * 256 + 1024 + 3 * 6912);
@@ -96,11 +96,11 @@ TEST(Predict, DoraComputesTheNormsOfRowsInEveryPass) {
   EXPECT_GT(predict(r).memory.at_peak.total(), held);
   r.train.accumulation = 4;
   const double four = predict(r).step.compute.value;
-  r.dora = false;
+  r.lora.dora = false;
   EXPECT_NEAR((four - predict(r).step.compute.value) / pass, 4, 0.2);
-  r.train.dropout = true;
+  r.lora.dropout = 0.1;
   const double dropped = predict(r).step.compute.value;
-  r.dora = true;
+  r.lora.dora = true;
   EXPECT_GT(predict(r).step.compute.value, 1.3 * dropped);
 }
 

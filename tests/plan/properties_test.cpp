@@ -71,7 +71,7 @@ std::optional<Request> random_request(std::uint64_t seed) {
   set_stack(r, stack_for(choice, r.target.chip.vendor, work));
   r.mesh.axes = axes_for(choice, r);
   r.method = work == Work::train && choice.one_in(3) ? model::TrainMethod::full : model::TrainMethod::lora;
-  r.rank = choice.of(std::array{8, 64});
+  r.lora.rank = choice.of(std::array{8, 64});
   if (work == Work::train && r.method == model::TrainMethod::lora) r.targets = every_projection();
   r.lengths.max_len = choice.of(std::array{512, 2048, 8192});
   if (choice.one_in(2)) r.lengths.mean = r.lengths.max_len / 4.0;

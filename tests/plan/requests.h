@@ -21,7 +21,7 @@ inline Request request(const char* model, const char* target, model::Stack stack
   set_stack(r, stack);
   if (const hardware::Price* price = context().catalogue.price(r.target.chip.id)) r.price = *price;
   r.mesh.axes = std::move(axes);
-  r.rank = 64;
+  r.lora.rank = 64;
   r.targets = every_projection();
   r.lengths.max_len = 4096;
   r.train.remat = model::Remat::layer;

@@ -27,11 +27,12 @@ Request search_request(const char* model, const char* target, Work work = Work::
   r.work = work;
   set_stack(r, default_stack(r.target.chip.vendor, work));
   r.mesh = {{{"fsdp", 1}, {"tp", r.target.devices()}}};
-  r.rank = 64;
-  r.alpha = 64;
+  r.lora.rank = 64;
+  r.lora.alpha = 64;
   r.targets = {model::Role::q_proj, model::Role::k_proj, model::Role::v_proj, model::Role::o_proj};
   r.lengths.max_len = 4096;
-  r.train = {.batch = 2, .accumulation = 4, .steps = 100, .remat = model::Remat::layer};
+  r.train = {};
+  r.train.batch = 2, r.train.accumulation = 4, r.train.steps = 100, r.train.remat = model::Remat::layer;
   return r;
 }
 
@@ -499,7 +500,8 @@ TEST(Search, ServingVariesTypeAndSequences) {
 
 TEST(SmallestChanges, EachFitsAndNoSubsetDoes) {
   Request r = search_request("gemma4-31b", "v5p-8");
-  r.train = {.batch = 8, .accumulation = 1, .steps = 100, .remat = model::Remat::none};
+  r.train = {};
+  r.train.batch = 8, r.train.steps = 100;
   ASSERT_FALSE(predict(r).fits());
   const auto changes = smallest_changes(r);
   ASSERT_FALSE(changes.empty());
@@ -534,7 +536,8 @@ TEST(SmallestChanges, EachFitsAndNoSubsetDoes) {
 
 TEST(SmallestChanges, EditsOnTheSameChipsComeBeforeOtherTargetsAndMeshes) {
   Request r = search_request("gemma4-31b", "v5p-8");
-  r.train = {.batch = 8, .accumulation = 1, .steps = 100, .remat = model::Remat::none};
+  r.train = {};
+  r.train.batch = 8, r.train.steps = 100;
   const std::vector<Request> larger{search_request("gemma4-31b", "v5p-64")};
   const auto changes = smallest_changes(r, larger);
   const auto moves = [](const PlanChange& c) { return c.edits.front().key == "target.id"; };
@@ -546,7 +549,8 @@ TEST(SmallestChanges, EditsOnTheSameChipsComeBeforeOtherTargetsAndMeshes) {
 
 TEST(SmallestChanges, ShortensPackedRowsAndKeepsTheTokensOfAStep) {
   Request r = search_request("gemma3-1b", "v5p-8");
-  r.train = {.batch = 8, .accumulation = 1, .steps = 100, .remat = model::Remat::none};
+  r.train = {};
+  r.train.batch = 8, r.train.steps = 100;
   r.lengths = {.histogram = {{300, 5000}, {900, 1000}}, .max_len = 4096, .rows = RowLayout::packed};
   r.target.chip.memory.value = 0.9 * static_cast<double>(predict(r).memory.at_peak.total().value);
   ASSERT_FALSE(predict(r).fits());
@@ -581,7 +585,7 @@ TEST(Search, EndsQuicklyForHugeBatches) {
   Request r = search_request("gemma3-1b", "v5p-8");
   r.train.batch = r.train.accumulation = 65536;
   EXPECT_GT(search(std::span(&r, 1), {}).evaluated, 100);
-  r.rank = 1 << 21;  // no choice has a plan: its error is the answer
+  r.lora.rank = 1 << 21;  // no choice has a plan: its error is the answer
   EXPECT_THROW(search(std::span(&r, 1), {}), Error);
 }
 

@@ -22,6 +22,7 @@
 #include "core/options/adapters.h"
 #include "core/options/data.h"
 #include "core/options/recipe.h"
+#include "core/options/serving.h"
 
 namespace mw::lint {
 
@@ -57,9 +58,7 @@ struct MemoryInput {  // of the device that uses most memory
   Bytes capacity, total, logits;
 };
 
-struct ServerInput {  // limits of a server
-  int max_num_seqs = 64, max_model_len = 4096, max_num_batched_tokens = 2048;
-  bool chunked_prefill = true;
+struct ServerInput : options::ServerLimits {
   std::optional<std::int64_t> longest_request{};  // tokens that the KV cache holds at least once; none: not planned
 };
 

@@ -79,8 +79,7 @@ Request benchmark_request(const MachineRates& rates, const MachineFigure& figure
   set_weights(r, figure.weights);
   r.efficiencies = request.efficiencies;
   r.mesh.axes = {{"fsdp", 1}, {"tp", 1}};
-  r.rank = kBenchmarkRank;
-  r.alpha = 2 * kBenchmarkRank;
+  r.lora.rank = kBenchmarkRank;
   using model::Role;
   r.targets = {Role::q_proj, Role::k_proj, Role::v_proj, Role::o_proj, Role::gate_proj, Role::up_proj, Role::down_proj};
   return r;
@@ -118,7 +117,8 @@ double planned_seconds(const MachineFigure& f, Request r) {
   if (f.work == MachineWork::train) {
     r.work = Work::train;
     r.lengths = {.max_len = f.len, .count = f.rows, .rows = RowLayout::padded, .computes_padding = false};
-    r.train = {.batch = f.rows, .steps = 1};
+    r.train.batch = f.rows;
+    r.train.steps = 1;
     return train_time(local_model(r, mesh::ShardingUse::training)).seconds.value;
   }
   r.work = Work::serve;

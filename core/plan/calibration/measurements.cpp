@@ -367,7 +367,7 @@ void read_work(JsonRow& row, Request& request) {
           row.choice("saved", row.as_text(name, "saved"), names_of<options::SavedActivation>()));
   request.train.offload = row.choice("offload", row.text_or("offload", "none"), names_of<options::Offload>());
   request.train.epochs = 1;
-  request.train.dropout = row.flag("dropout", false);
+  request.lora.dropout = row.flag("dropout", false) ? 0.1 : 0;  // the memory and time of any rate are the same
   request.lengths.max_len = len;
   request.lengths.rows = row.choice("rows", row.text_or("rows", "padded"), kRows);
   request.lengths.mean = row.number_or("mean", 0);
@@ -425,8 +425,8 @@ Measurement read_row(const Json& json, RowLocation at, const hardware::Catalogue
               "\"work\": \"serve\" with concurrency or request_rate");
   }
   r.method = row.choice("method", row.text_or("method", "full"), kMethods);
-  r.rank = row.whole("rank", 16, 1, kMost);
-  r.alpha = row.number_or("alpha", 16);
+  r.lora.rank = row.whole("rank", 16, 1, kMost);
+  r.lora.alpha = row.number_or("alpha", 16);
   if (r.method == model::TrainMethod::lora) r.targets = roles_of(row);
   r.other_models = row.whole("other_models", 0, 1, 16);
   row.finish();

@@ -47,7 +47,7 @@ Request engine_request(const train::Settings& s, const model::Config& config) {
   r.train.batch = s.batch;
   r.train.remat = s.remat;
   r.train.loss_chunk = s.loss_chunk;
-  r.train.dropout = s.lora.dropout > 0;
+  r.lora.dropout = s.lora.dropout;
   set_machine(s.model, r);
   if (s.method == model::TrainMethod::lora) r.engine->lora = train::adapter_shapes(config, s.lora);
   set_training(s, s.data, s.sample.max_new_tokens, r);

@@ -135,24 +135,13 @@ void set_training(const experiment::BoundExperiment& config, Request& r) {
   t.epochs = config.train.epochs;
   t.steps = t.epochs > 0 ? 0 : config.train.rate.steps;
   if (t.epochs > 0) t.epoch_rows = epoch_rows(config).value_or(0);
-  t.remat = config.train.remat;
-  t.saved = config.train.saved;
-  t.offload = config.train.offload;
-  t.loss_chunk = config.train.loss_chunk;
-  t.dropout = config.lora.dropout > 0;
+  static_cast<options::KeptActivations&>(t) = config.train;
 }
 
 void set_serving(const experiment::BoundExperiment& config, Request& r) {
   const options::Serving& serve = config.serve;
-  r.serve = {.max_num_seqs = serve.max_num_seqs,
-             .max_model_len = serve.max_model_len,
-             .max_num_batched_tokens = serve.max_num_batched_tokens,
-             .memory_utilisation = serve.memory_utilisation,
-             .input_len = serve.input_len,
-             .output_len = serve.output_len,
-             .chunked_prefill = serve.chunked_prefill,
-             .sampling = serve.sampling,
-             .replicas = config.sweep.replicas};
+  static_cast<options::ServerLimits&>(r.serve) = serve;
+  r.serve.replicas = config.sweep.replicas;
   if (!serve.sets_max_model_len && r.model.max_positions > 0)
     r.serve.max_model_len = std::min(r.serve.max_model_len, r.model.max_positions);
   if (serve.async_scheduling) enable_async_scheduling(r);
@@ -185,9 +174,7 @@ void set_expression(const std::string& pattern, Request& r) {
 void set_targets(const experiment::BoundExperiment& config, Request& r) {
   using experiment::Kind;
   r.method = config.kind == Kind::train ? config.train.method : model::TrainMethod::lora;
-  r.rank = config.lora.rank;
-  r.alpha = config.lora.alpha;
-  r.dora = config.lora.dora;
+  r.lora = config.lora;
   const bool adapted = config.kind == Kind::train || (config.kind == Kind::size && config.size.adapters);
   if (!adapted || r.method == model::TrainMethod::full) return;
   r.targets = experiment::lora_targets(config.lora);

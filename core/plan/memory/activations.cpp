@@ -55,7 +55,7 @@ double adapters_kept(const View& view) {
   const double own = bytes_of(r.profile.adapters);
   double sum = 0;
   for (const Product& a : view.k.lora_a) {
-    if (r.train.dropout)
+    if (r.lora.dropout > 0)
       sum += a.in * (own + 1);  // what is left of it, and the mask
     else if (view.eager && own > view.e)
       sum += a.in * 4;  // the f32 copy
@@ -153,7 +153,7 @@ LayerTraffic eager_traffic(const View& view) {
   for (const Product& b : view.k.lora_b) bytes += 5 * e * b.out;  // scaled, added
   for (const Product& a : view.k.lora_a) {
     if (wide) bytes += 12 * a.in;                                 // cast to f32, and back for the product
-    if (r.train.dropout) bytes += (wide ? 9 : 2 * e + 1) * a.in;  // read, written, the mask
+    if (r.lora.dropout > 0) bytes += (wide ? 9 : 2 * e + 1) * a.in;  // read, written, the mask
   }
   // The magnitudes are as wide as the adapters, and so is what they multiply: both outputs are scaled, B's twice, then
   // added to each other and to the output, in place of the 5 above.
@@ -183,7 +183,7 @@ LayerTraffic fused_traffic(const View& view) {
   if (view.altup()) bytes += fused_altup(view.streams) * e * view.width;
   for (const Product& b : view.k.lora_b) bytes += 2 * e * b.out;
   for (const Product& p : view.k.dora) bytes += e * p.out;  // reads the output of B, too
-  if (view.m.request->train.dropout)                        // each adapter drops out its own copy of the input
+  if (view.m.request->lora.dropout > 0)                        // each adapter drops out its own copy of the input
     for (const Product& a : view.k.lora_a) bytes += 2 * e * a.in;
   double attention = 2 * e * (view.q + view.kv), keeping = attention, attention_back = 3 * attention;
   if (view.scores) {  // written, read for maximum and sum, read and written as probabilities, read
@@ -229,7 +229,7 @@ LayerTraffic layer_traffic(const LocalModel& model, const LayerKind& kind, doubl
 }
 
 bool repeats_dropped_product(const Request& request) {
-  return request.stack == model::Stack::trl_fsdp && request.train.dropout;
+  return request.stack == model::Stack::trl_fsdp && request.lora.dropout > 0;
 }
 
 // peft/tuners/lora/dora.py and torchtune/modules/peft/dora.py: B A is the output of both for the identity matrix; cast

@@ -339,7 +339,7 @@ void training_instants(const LocalModel& model, double len, Detail detail, const
   add_last_hidden_states(model, loss, tokens);
   add_gathered_head(model, loss);
   see([] { return std::string("logits of a training step"); }, std::move(loss));
-  if (r.dora) {
+  if (r.lora.dora) {
     Buffers norms = left;
     add_row_norms(model, norms, tokens, len);
     see([] { return std::string("norms of DoRA's rows"); }, std::move(norms));

@@ -28,7 +28,7 @@ TrainShape shape_of(const Request& r, mesh::BatchSlice share) {
   return {.method = r.method,
           .weights = weight_type(r.weights),
           .lora = e.lora,
-          .dropout = r.method == model::TrainMethod::lora && r.train.dropout,
+          .dropout = r.method == model::TrainMethod::lora && r.lora.dropout > 0,
           .remat = r.train.remat,
           .tokens = rows.tokens,
           .loss_tokens = rows.loss_tokens,

@@ -56,7 +56,7 @@ std::vector<mesh::AdapterShape> shapes_of(const Request& request, const Adapted&
     if (adapted && layer >= adapted->size()) continue;
     const std::vector<Role>& roles = adapted ? (*adapted)[layer] : request.targets;
     if (std::find(roles.begin(), roles.end(), t.role) != roles.end())
-      shapes.push_back({.role = t.role, .layer = t.layer, .rank = request.rank, .dora = request.dora});
+      shapes.push_back({.role = t.role, .layer = t.layer, .rank = request.lora.rank, .dora = request.lora.dora});
   }
   return shapes;
 }
@@ -194,9 +194,9 @@ LayerKind make_kind(const LocalModel& model, int layer) {
     if (t.layer != layer) continue;
     const Product p = widths(model, kind, t.base);
     if (t.role == Role::lora_a)
-      kind.lora_a.push_back({p.in, static_cast<double>(r.rank)});
+      kind.lora_a.push_back({p.in, static_cast<double>(r.lora.rank)});
     else if (t.role == Role::lora_b)
-      kind.lora_b.push_back({static_cast<double>(r.rank), p.out});
+      kind.lora_b.push_back({static_cast<double>(r.lora.rank), p.out});
     else
       kind.dora.push_back(p);
   }

@@ -30,11 +30,7 @@ lint::CheckInput check_input(const Request& r) {
   input.max_len = r.lengths.max_len;
   input.loss_chunk = r.train.loss_chunk;
   input.packing = r.lengths.rows == RowLayout::packed;
-  if (r.work == Work::serve)
-    input.server = lint::ServerInput{.max_num_seqs = r.serve.max_num_seqs,
-                                     .max_model_len = r.serve.max_model_len,
-                                     .max_num_batched_tokens = r.serve.max_num_batched_tokens,
-                                     .chunked_prefill = r.serve.chunked_prefill};
+  if (r.work == Work::serve) input.server = lint::ServerInput{r.serve};
   return input;
 }
 

@@ -97,7 +97,7 @@ void check_request(const Request& request) {
                         std::max({1, request.lengths.max_len, request.forward.len, request.serve.max_model_len});
   refuse(batch < 1 || tokens > kMost, "train.batch", std::to_string(batch),
          "at least 1 and at most 1e12 tokens a step");
-  refuse(request.rank < 0 || request.rank > 1 << 20, "lora.rank", std::to_string(request.rank), "0 to 1048576");
+  refuse(request.lora.rank < 0 || request.lora.rank > 1 << 20, "lora.rank", std::to_string(request.lora.rank), "0 to 1048576");
   check_options(request);
 }
 

@@ -13,6 +13,7 @@
 #include "core/mesh/layout/layout.h"
 #include "core/mesh/layout/placement.h"
 #include "core/model/config.h"
+#include "core/options/adapters.h"
 #include "core/options/serving.h"
 #include "core/options/training.h"
 #include "core/plan/request/efficiencies.h"
@@ -39,17 +40,12 @@ struct Lengths {
   bool computes_padding = true;  // false: the engine, which computes real tokens only, whatever the layout
 };
 
-struct TrainWork {
+struct TrainWork : options::KeptActivations {
   std::int64_t batch = 1;  // rows of one micro-batch over the whole mesh
   int accumulation = 1;
   std::int64_t steps = 0;  // optimizer steps; 0: from epochs
   double epochs = 0;
   double epoch_rows = 0;  // rows of an epoch, packed, without held-out ones; 0: from the lengths
-  model::Remat remat = model::Remat::none;
-  std::vector<options::SavedActivation> saved{};  // of a layer under remat
-  options::Offload offload = options::Offload::none;
-  int loss_chunk = 0;    // rows of logits at once on a device; 0: all
-  bool dropout = false;  // of the adapters
   double loss_share =
       1;  // of the tokens whose logits are computed; below 1 only where the engine runs and has the data
 };
@@ -66,15 +62,10 @@ struct RolloutWork {
 };
 // When a server's host schedules a step: after the previous one, or while it runs (vLLM's async scheduling).
 enum class Scheduling { between_steps, ahead };
-struct ServeWork {
-  int max_num_seqs = 64, max_model_len = 4096, max_num_batched_tokens = 2048;
-  double memory_utilisation = 0.9;
+struct ServeWork : options::ServerLimits {
   std::optional<Bytes>
       kv_cache{};  // per device, if the server reserves a fixed size; else derived from memory_utilisation
-  int input_len = 1024, output_len = 512;  // of the requests for which times are predicted
   Scheduling scheduling = Scheduling::between_steps;
-  bool chunked_prefill = true;  // false: a prompt is computed in one step
-  options::Sampling sampling = options::Sampling::greedy;
   int replicas = 1;  // equal servers behind a router; a plan is of one of them
 };
 
@@ -114,11 +105,9 @@ struct Request {
   std::string calibrated{};  // source of a user's calibration: "calibrated by you, 2026-11-21, steps.json"
   Work work = Work::train;
   model::TrainMethod method = model::TrainMethod::lora;
-  int rank = 16;
-  double alpha = 16;
-  bool dora = false;
-  std::vector<model::Role>
-      targets{};  // adapted projections, in every layer; empty and lora: none (a base model that only infers)
+  options::Lora lora{};
+  // Adapted projections, in every layer; empty and lora: none (a base model that only infers).
+  std::vector<model::Role> targets{};
   // Replaces `targets`: the projections that an expression matches, by layer.
   std::optional<std::vector<std::vector<model::Role>>> adapted{};
   model::DType weights = model::DType::bf16, kv = model::DType::bf16;

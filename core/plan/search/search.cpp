@@ -2,7 +2,6 @@
 #include "core/plan/search/search.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -15,6 +14,7 @@
 
 #include "core/base/text.h"
 #include "core/base/units.h"
+#include "core/experiment/parameters.h"
 #include "core/mesh/layout/layout.h"
 #include "core/mesh/layout/sharding_options.h"
 #include "core/mesh/layout/size_constraints.h"
@@ -26,22 +26,20 @@
 namespace mw::plan {
 namespace {
 
-constexpr std::array<int, 3> kChunks{0, 256, 1024};
-// Further sizes for SearchScope::settings.
-constexpr std::array<int, 5> kMoreChunks{0, 128, 256, 512, 1024};
-constexpr std::array<StackProfile::Attention, 2> kAttentions{StackProfile::Attention::materialised,
-                                                             StackProfile::Attention::fused};
-constexpr std::array<model::DType, 2> kAdapterTypes{model::DType::bf16, model::DType::f32},
-    kMomentTypes = kAdapterTypes;
-constexpr std::array<int, 6> kMaxSequences{16, 32, 64, 128, 256, 512};
-constexpr std::array<model::Remat, 3> kRemats{model::Remat::none, model::Remat::block, model::Remat::layer};
-constexpr std::array<model::DType, 2> kKvTypes{model::DType::bf16, model::DType::fp8};
-
-// The values of a list and the current value, ascending.
-template <class T, size_t N>
-std::vector<T> with_own(const std::array<T, N>& values, T own) {
-  std::set<T> all(values.begin(), values.end());
-  all.insert(own);
+// The values that the row of a setting lists for a search, and the request's own, ascending.
+template <class T>
+std::vector<T> tried(const char* key, SearchScope scope, T own) {
+  std::set<T> all{own};
+  const experiment::SearchColumn& column = experiment::find_parameter(key)->columns.search;
+  const auto add = [&](const std::vector<std::string_view>& values) {
+    for (const std::string_view value : values)
+      if constexpr (std::is_enum_v<T>)
+        all.insert(parse<T>(value).value());
+      else
+        all.insert(std::stoi(std::string(value)));
+  };
+  add(column.values);
+  if (scope == SearchScope::settings) add(column.settings);
   return {all.begin(), all.end()};
 }
 
@@ -128,52 +126,20 @@ std::vector<RowLayout> layouts_of(const Request& request) {
   return {l.rows, RowLayout::packed};
 }
 
-// The settings of a choice besides target, mesh and stack.
-struct Settings {
-  std::int64_t batch = 1, steps = 0;
-  int accumulation = 1, loss_chunk = 0, max_num_seqs = 64;
-  model::Remat remat = model::Remat::none;
-  model::DType kv = model::DType::bf16, adapters = model::DType::bf16, moments = model::DType::f32;
-  RowLayout rows = RowLayout::padded;
-  StackProfile::Attention attention = StackProfile::Attention::fused;
-};
-Settings settings_of(const PlanChoice& c) {
-  return {.batch = c.batch,
-          .steps = c.steps,
-          .accumulation = c.accumulation,
-          .loss_chunk = c.loss_chunk,
-          .max_num_seqs = c.max_num_seqs,
-          .remat = c.remat,
-          .kv = c.kv,
-          .adapters = c.adapters,
-          .moments = c.moments,
-          .rows = c.rows,
-          .attention = c.attention};
-}
-PlanChoice with_settings(PlanChoice c, const Settings& s) {
-  c.batch = s.batch;
-  c.accumulation = s.accumulation;
-  c.remat = s.remat;
-  c.loss_chunk = s.loss_chunk;
-  c.kv = s.kv;
-  c.max_num_seqs = s.max_num_seqs;
-  c.rows = s.rows;
-  c.steps = s.steps;
-  c.attention = s.attention;
-  c.adapters = s.adapters;
-  c.moments = s.moments;
+PlanChoice with_settings(PlanChoice c, const ChosenSettings& s) {
+  static_cast<ChosenSettings&>(c) = s;
   return c;
 }
-void set_training(Request& r, const Request& base, const Settings& s);
+void set_training(Request& r, const Request& base, const ChosenSettings& s);
 // Sets what a search varies besides the mesh in `r`, which may have the settings of another choice for `base`.
-void set_settings(Request& r, const Request& base, const Settings& s) {
+void set_settings(Request& r, const Request& base, const ChosenSettings& s) {
   r.kv = s.kv;
   r.serve.max_num_seqs = s.max_num_seqs;
   if (r.work == Work::forward) r.forward.chunk = s.loss_chunk;
   if (r.work == Work::train) set_training(r, base, s);
   if (r.engine && r.engine->update) r.engine->update(r);
 }
-void set_training(Request& r, const Request& base, const Settings& s) {
+void set_training(Request& r, const Request& base, const ChosenSettings& s) {
   r.train.batch = s.batch;
   r.train.accumulation = s.accumulation;
   r.train.remat = s.remat;
@@ -196,7 +162,7 @@ struct Group {
 struct Space {
   std::vector<PlanChoice> bases{};  // by mesh
   std::vector<Group> groups{};
-  std::vector<Settings> settings{};
+  std::vector<ChosenSettings> settings{};
 
   void end_group(const Request& request) {
     const size_t begin = groups.empty() ? 0 : groups.back().end;
@@ -206,11 +172,13 @@ struct Space {
 
 // Adds the settings with every layout of rows, attention and types of adapters and moments. The engine has one
 // attention and f32.
-void add_settings(const Request& request, const RowStatistics& packed, Settings choice, std::vector<Settings>& out) {
+void add_settings(const Request& request, const RowStatistics& packed, ChosenSettings choice,
+                  std::vector<ChosenSettings>& out) {
+  constexpr SearchScope kScope = SearchScope::settings;
   const bool engine = request.stack == model::Stack::engine;
   for (const RowLayout rows : layouts_of(request))
-    for (const auto attention : kAttentions)
-      for (const model::DType adapters : with_own(kAdapterTypes, request.profile.adapters)) {
+    for (const auto attention : tried("train.attention", kScope, request.profile.attention))
+      for (const model::DType adapters : tried("train.adapter_dtype", kScope, request.profile.adapters)) {
         const bool is_own = adapters == request.profile.adapters;
         if (!is_own && (engine || request.method != model::TrainMethod::lora)) continue;
         if (engine && attention != request.profile.attention) continue;
@@ -221,7 +189,7 @@ void add_settings(const Request& request, const RowStatistics& packed, Settings 
               1, std::llround(static_cast<double>(choice.steps) * packed.packed_rows / packed.rows));
         choice.attention = attention;
         choice.adapters = adapters;
-        for (const model::DType moments : with_own(kMomentTypes, request.profile.moments)) {
+        for (const model::DType moments : tried("train.moment_dtype", kScope, request.profile.moments)) {
           if (engine && moments != request.profile.moments) continue;
           // Moments in fewer bits than what they update are no default of any software.
           if (moments != request.profile.moments && bytes_of(moments) < bytes_of(adapters)) continue;
@@ -236,14 +204,13 @@ void add_training(const Request& request, SearchScope scope, Space& space) {
   const PlanChoice& base = space.bases.back();
   const int ways = mesh::batch_devices(base.mesh);
   const RowStatistics packed = row_statistics(request.lengths, 1);
-  Settings s = settings_of(base);
+  ChosenSettings s = base;
   for (const std::int64_t batch : divisors(rows)) {
     if (batch % ways != 0) continue;
     s.batch = batch;
     s.accumulation = static_cast<int>(rows / batch);
-    for (const model::Remat remat : kRemats)
-      for (const int chunk : scope == SearchScope::settings ? with_own(kMoreChunks, request.train.loss_chunk)
-                                                            : with_own(kChunks, request.train.loss_chunk)) {
+    for (const model::Remat remat : tried("train.remat", scope, request.train.remat))
+      for (const int chunk : tried("train.loss_chunk", scope, request.train.loss_chunk)) {
         s.remat = remat;
         s.loss_chunk = chunk;
         if (scope == SearchScope::settings)
@@ -256,15 +223,15 @@ void add_training(const Request& request, SearchScope scope, Space& space) {
 }
 
 void add_serving(const Request& request, Space& space) {
-  Settings s = settings_of(space.bases.back());
-  for (const model::DType kv : with_own(kKvTypes, request.kv)) {
+  ChosenSettings s = space.bases.back();
+  for (const model::DType kv : tried("serve.kv_dtype", SearchScope::sharding, request.kv)) {
     if (request.stack == model::Stack::engine && kv != request.kv) continue;  // its cache is in f32
     s.kv = kv;
     if (request.work == Work::rollout) {
       space.settings.push_back(s);
       continue;
     }
-    for (const int sequences : with_own(kMaxSequences, request.serve.max_num_seqs)) {
+    for (const int sequences : tried("serve.max_num_seqs", SearchScope::sharding, request.serve.max_num_seqs)) {
       s.max_num_seqs = sequences;
       space.settings.push_back(s);
     }
@@ -273,8 +240,8 @@ void add_serving(const Request& request, Space& space) {
 }
 
 void add_forward(const Request& request, Space& space) {
-  Settings s = settings_of(space.bases.back());
-  for (const int chunk : with_own(kChunks, request.forward.chunk)) {
+  ChosenSettings s = space.bases.back();
+  for (const int chunk : tried("train.loss_chunk", SearchScope::sharding, request.forward.chunk)) {
     s.loss_chunk = chunk;
     space.settings.push_back(s);
   }
@@ -500,26 +467,30 @@ double key_of(const Candidate& candidate, RankBy by, Work work) {
 }  // namespace
 
 PlanChoice choice_of(const Request& request) {
-  return {.target = request.target.id,
-          .mesh = request.mesh,
-          .places = request.places,
-          .batch = request.work == Work::forward   ? request.forward.batch
-                   : request.work == Work::rollout ? request.rollout.batch
-                                                   : request.train.batch,
-          .accumulation = request.work == Work::train ? request.train.accumulation : 1,
-          .remat = request.train.remat,
-          .loss_chunk = request.work == Work::forward ? request.forward.chunk : request.train.loss_chunk,
-          .weights = request.weights,
-          .kv = request.kv,
-          .max_num_seqs = request.serve.max_num_seqs,
-          .replicas = request.work == Work::serve ? request.serve.replicas : 1,
-          .max_len = request.work == Work::train ? request.lengths.max_len : 0,
-          .stack = request.stack,
-          .rows = request.lengths.rows,
-          .steps = request.train.steps,
-          .attention = request.profile.attention,
-          .adapters = request.profile.adapters,
-          .moments = request.profile.moments};
+  PlanChoice c;
+  c.target = request.target.id;
+  c.mesh = request.mesh;
+  c.places = request.places;
+  c.batch = request.work == Work::forward   ? request.forward.batch
+            : request.work == Work::rollout ? request.rollout.batch
+                                            : request.train.batch;
+  if (request.work == Work::train) {
+    c.accumulation = request.train.accumulation;
+    c.max_len = request.lengths.max_len;
+  }
+  c.remat = request.train.remat;
+  c.loss_chunk = request.work == Work::forward ? request.forward.chunk : request.train.loss_chunk;
+  c.weights = request.weights;
+  c.kv = request.kv;
+  c.max_num_seqs = request.serve.max_num_seqs;
+  if (request.work == Work::serve) c.replicas = request.serve.replicas;
+  c.stack = request.stack;
+  c.rows = request.lengths.rows;
+  c.steps = request.train.steps;
+  c.attention = request.profile.attention;
+  c.adapters = request.profile.adapters;
+  c.moments = request.profile.moments;
+  return c;
 }
 
 std::vector<mesh::Mesh> legal_meshes(const Request& request) {
@@ -537,11 +508,11 @@ Request with_choice(Request r, const PlanChoice& choice) {
   r.weights = choice.weights;
   r.serve.replicas = choice.replicas;
   if (r.work != Work::train) {
-    set_settings(r, r, settings_of(choice));
+    set_settings(r, r, choice);
     return r;
   }
   Request out = r;
-  set_settings(out, r, settings_of(choice));
+  set_settings(out, r, choice);
   if (choice.max_len > 0 && choice.max_len != r.lengths.max_len) {
     out.lengths.max_len = choice.max_len;
     out.lengths.packed_rows = r.lengths.histogram.empty() ? 0 : pack_count(r.lengths.histogram, choice.max_len);

@@ -21,27 +21,30 @@ namespace mw::plan {
 
 enum class RankBy { time, cost, memory };
 
-// The settings that a search varies.
-struct PlanChoice {
-  std::string target;  // id
-  mesh::Mesh mesh;
-  // The request's own if the mesh is; others only on several slices or nodes, see mesh::network_placements().
-  std::vector<mesh::RequestedPlacement> places{};
+// The settings that a search varies on one mesh.
+struct ChosenSettings {
   std::int64_t batch = 1;  // rows of a micro-batch; constant for forward and rollout
   int accumulation = 1;
   model::Remat remat = model::Remat::none;
   int loss_chunk = 0;
-  model::DType weights = model::DType::bf16;  // varied by smallest_changes() only
   model::DType kv = model::DType::bf16;
   int max_num_seqs = 64;
-  int replicas = 1;  // of a server on a target of its own; of one of the requests
-  int max_len = 0;   // tokens of a training row; varied by smallest_changes() only
   // Of training; varied with SearchScope::settings only.
-  model::Stack stack = model::Stack::tunix;  // of one of the requests
   RowLayout rows = RowLayout::padded;
   std::int64_t steps = 0;  // train.steps; follows from the layout of rows, 0: epochs
   StackProfile::Attention attention = StackProfile::Attention::fused;
   model::DType adapters = model::DType::bf16, moments = model::DType::f32;
+  bool operator==(const ChosenSettings&) const = default;
+};
+struct PlanChoice : ChosenSettings {
+  std::string target;  // id
+  mesh::Mesh mesh;
+  // The request's own if the mesh is; others only on several slices or nodes, see mesh::network_placements().
+  std::vector<mesh::RequestedPlacement> places{};
+  model::DType weights = model::DType::bf16;  // varied by smallest_changes() only
+  int replicas = 1;                           // of a server on a target of its own; of one of the requests
+  int max_len = 0;                            // tokens of a training row; varied by smallest_changes() only
+  model::Stack stack = model::Stack::tunix;   // of one of the requests
   bool operator==(const PlanChoice&) const = default;
 };
 // Figures of a server from its simulated sweep.

@@ -305,7 +305,7 @@ class Builder {
   // DoRA: a pass computes B A of every adapted projection, as outputs for the identity, and norms of W + B A.
   Load row_norms_load(const LayerKind& kind) const {
     const RowNorms norms = row_norms(m_, kind);
-    const double bytes = bytes_of(r_.profile.adapters), rank = r_.rank;
+    const double bytes = bytes_of(r_.profile.adapters), rank = r_.lora.rank;
     Load load{.bytes = norms.moved, .kernels = norms.kernels};
     for (const Product& p : kind.dora) {
       load += product(rates_, p.in, p.in, rank, bytes);
@@ -320,7 +320,7 @@ class Builder {
   double dropout_ops(const LayerKind& kind, double tokens) const {
     constexpr double kOps = 20 * 5 + 5 * 3 + 4;
     const bool jax = r_.stack == model::Stack::tunix || r_.stack == model::Stack::torchax;
-    if (!jax || !r_.train.dropout || r_.work != Work::train || rates_.vector <= 0) return 0;
+    if (!jax || r_.lora.dropout == 0 || r_.work != Work::train || rates_.vector <= 0) return 0;
     double elements = 0;
     for (const Product& a : kind.lora_a) elements += a.in;
     return kOps * tokens * elements;

@@ -335,7 +335,7 @@ plan::Request qwen_on(model::Stack stack) {
   plan::Request r = plan::request("qwen3-32b", tpu ? "v6e-4" : "4xh100", stack, {{"tp", 4}});
   r.work = plan::Work::serve;
   r.targets.clear();
-  r.serve = {.max_num_seqs = 32, .max_model_len = 2048, .max_num_batched_tokens = 4096};
+  r.serve.max_num_seqs = 32, r.serve.max_model_len = 2048, r.serve.max_num_batched_tokens = 4096;
   // Less than a decode step, so that prompts of users who end together do not gather in larger waves.
   r.efficiencies.request_s.value = 6.7e-3;
   r.efficiencies.token_s.value = 1.5e-6;

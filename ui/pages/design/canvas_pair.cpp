@@ -23,7 +23,7 @@ CanvasDesign canvas_design(const views::DesignPtr& design,
 bool same_work(const views::Design& a, const views::Design& b) {
   const plan::Request &r = a.request(), &s = b.request();
   return r.model == s.model && r.target.id == s.target.id && r.work == s.work && r.method == s.method &&
-         r.rank == s.rank && r.targets == s.targets && r.adapted == s.adapted;
+         r.lora.rank == s.lora.rank && r.targets == s.targets && r.adapted == s.adapted;
 }
 
 QString line_of(const std::vector<views::HeadingPart>& parts, const QString& between) {
