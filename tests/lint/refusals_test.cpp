@@ -4,8 +4,8 @@
 
 #include "core/experiment/bound_experiment.h"
 #include "core/jobs/sweep_run.h"
-#include "core/plan/search/smallest_changes.h"
 #include "core/plan/experiment/experiment_plan.h"
+#include "core/plan/search/smallest_changes.h"
 #include "tests/shipped.h"
 
 namespace mw::lint {
@@ -134,6 +134,26 @@ TEST(Refusals, AKvCacheThatHoldsNoRequest) {
   const Experiment tight = server({"target.id=1xh200", "mesh.tp=1", "serve.max_model_len=262144"});
   const plan::ExperimentPlan long_requests = plan::plan_experiment(tight, context());
   if (!long_requests.plan.refusals.empty()) refuses("SERVE-4", tight);
+}
+
+TEST(Refusals, PlannedRequestsThatTheServerRejectsAreAWarning) {
+  const auto ids = [](const Experiment& e) {
+    std::vector<std::string> out;
+    for (const Diagnostic& d : plan::plan_experiment(e, context()).diagnosis.found) out.push_back(d.problem.id);
+    return out;
+  };
+  const Experiment long_requests = server({"serve.max_model_len=1024", "serve.input_len=1024", "serve.output_len=128"});
+  runs(long_requests);
+  EXPECT_THAT(ids(long_requests), Contains("SERVE-5"));
+  for (const Diagnostic& d : plan::plan_experiment(long_requests, context()).diagnosis.found)
+    if (d.problem.id == "SERVE-5")
+      for (const lint::Fix& fix : d.fixes) {
+        Experiment fixed = long_requests;
+        lint::apply(fixed, fix);
+        EXPECT_THAT(ids(fixed), Not(Contains("SERVE-5"))) << set_text(fix);
+      }
+  EXPECT_THAT(ids(server({"serve.max_model_len=1152", "serve.input_len=1024", "serve.output_len=128"})),
+              Not(Contains("SERVE-5")));
 }
 
 TEST(Refusals, Int8Training) {

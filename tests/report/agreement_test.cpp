@@ -115,9 +115,12 @@ int expect_row_is_plan(const Experiment& e, const ExperimentPlan& planned) {
     ++compared;
     EXPECT_DOUBLE_EQ(row.seconds, planned.plan.step.seconds.value);
     EXPECT_EQ(row.peak, planned.plan.memory.at_peak.total());
+    EXPECT_DOUBLE_EQ(row.tokens_per_second, planned.plan.run.tokens_per_second);
     if (planned.request.work == plan::Work::train) {
       EXPECT_DOUBLE_EQ(row.hours, planned.plan.run.hours.value);
       EXPECT_DOUBLE_EQ(row.usd, planned.plan.run.usd.value);
+    } else {
+      EXPECT_DOUBLE_EQ(row.usd, planned.plan.run.usd_per_million_tokens);
     }
   }
   return compared;
@@ -125,7 +128,7 @@ int expect_row_is_plan(const Experiment& e, const ExperimentPlan& planned) {
 
 TEST(Agreement, PlanTextDesignReportSearchAndSizesSayTheSame) {
   test::RandomExperiments random(test::random_seed(57));
-  int agreed = 0, here = 0, searched = 0, sized = 0;
+  int agreed = 0, here = 0, searched = 0, served = 0, sized = 0;
   for (int i = 0; i < test::random_inputs(200); ++i) {
     Experiment e = next(random);
     SCOPED_TRACE(e.text());
@@ -145,15 +148,18 @@ TEST(Agreement, PlanTextDesignReportSearchAndSizesSayTheSame) {
     expect_report_is_json(e, json);
     const bool is_here = e.value("target.id") == "cpu";
     if (e.value("kind") == "size" && planned->plan.refusals.empty()) sized += expect_cells_are_points(e, *planned);
-    if (e.value("kind") == "train" && !is_here && planned->plan.refusals.empty() && i % 2 == 0)
-      searched += expect_row_is_plan(e, *planned);
+    const bool serves = e.value("kind") == "serve", trains = e.value("kind") == "train" && !is_here;
+    if ((serves || trains) && planned->plan.refusals.empty() && i % 2 == 0)
+      (serves ? served : searched) += expect_row_is_plan(e, *planned);
     ++agreed, here += is_here;
     if (testing::Test::HasFailure()) break;
   }
-  std::printf("%d agreed, %d of this machine, %d rows of searches, %d cells of sizes\n", agreed, here, searched, sized);
+  std::printf("%d agreed, %d of this machine, %d rows of searches, %d of servers, %d cells of sizes\n", agreed, here,
+              searched, served, sized);
   EXPECT_GT(agreed, 100);
   EXPECT_GT(here, 10);
   EXPECT_GT(searched, 5);
+  EXPECT_GT(served, 5);
   EXPECT_GT(sized, 10);
 }
 

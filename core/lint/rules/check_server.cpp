@@ -79,6 +79,29 @@ void serve_4(const CheckInput& input, const RuleReport& report) {
   report.add(std::move(finding));
 }
 
+// A plan would promise times of requests that the server rejects; a sweep refuses its own lengths.
+void serve_5(const CheckInput& input, const RuleReport& report) {
+  if (!input.server) return;
+  const ServerInput& s = *input.server;
+  const std::int64_t asked = std::int64_t{s.input_len} + s.output_len;
+  if (asked <= s.max_model_len) return;
+  Finding finding{.message =
+                      "times are predicted for requests that the server rejects: prompt and answer are longer "
+                      "than its longest request",
+                  .place = "serve.input_len",
+                  .found = tokens_text(s.input_len) + " and " + tokens_text(s.output_len),
+                  .expected = "together at most serve.max_model_len, " + tokens_text(s.max_model_len)};
+  const int answer = std::max(1, std::min(s.output_len, s.max_model_len / 2));
+  if (s.max_model_len > 1)
+    finding.fixes.push_back({"Predict for requests that fit",
+                             "",
+                             {{"serve.input_len", s.max_model_len - answer}, {"serve.output_len", answer}}});
+  if (input.config.max_positions == 0 || asked <= input.config.max_positions)
+    finding.fixes.push_back(
+        {"Allow " + tokens_text(asked), "memory for longer requests", {{"serve.max_model_len", asked}}});
+  report.add(std::move(finding));
+}
+
 }  // namespace
 
 std::vector<CheckRule> server_rules() {
@@ -96,6 +119,9 @@ std::vector<CheckRule> server_rules() {
       {"SERVE-4", Severity::error, kAllStacks, "A KV cache smaller than the longest request",
        "vLLM ends at start: the weights leave too little of the memory that it may use.",
        "vllm/v1/core/kv_cache_utils.py, check_enough_kv_cache_memory", serve_4, kRefuses},
+      {"SERVE-5", Severity::warning, kAllStacks, "Planned requests longer than the server takes",
+       "The server answers such requests with an error, so the predicted times are of none that it serves.",
+       "vllm/entrypoints/openai/serving_engine.py, _validate_input; core/serve/scheduling/scheduler.h", serve_5},
   };
 }
 

@@ -177,8 +177,10 @@ Json terms_json(const StepTime& step) {
   return all;
 }
 
-Json serve_json(const ServeNumbers& n) {
-  return {{"kv_tokens", n.kv_tokens},
+Json serve_json(const ServeNumbers& n, const ServeWork& work) {
+  return {{"input_len", work.input_len},
+          {"output_len", work.output_len},
+          {"kv_tokens", n.kv_tokens},
           {"longest_request", n.longest_request},
           {"kv_bytes_per_token", n.kv_bytes_per_token},
           {"ttft_ms", n.ttft.value * 1e3},
@@ -348,7 +350,7 @@ Json planned_json(const ExperimentPlan& p) {
            {"sources", plan.sources}};
   if (p.budget) out["budget"] = to_json(*p.budget);
   if (p.trainable) out["trainable"] = to_json(*p.trainable);
-  if (plan.serve) out["serve"] = serve_json(*plan.serve);
+  if (plan.serve) out["serve"] = serve_json(*plan.serve, p.request.serve);
   if (p.carried) out["carried"] = to_json(*p.carried);
   if (p.tco) out["tco"] = tco_json(*p.tco, p.serve_hours);
   if (p.measured_tco) out["tco_measured"] = tco_json(*p.measured_tco, p.serve_hours);

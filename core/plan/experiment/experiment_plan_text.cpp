@@ -72,11 +72,11 @@ std::string run_text(const ExperimentPlan& p) {
   return out;
 }
 
-std::string serve_text(const ServeNumbers& n) {
+std::string serve_text(const ServeNumbers& n, const ServeWork& work) {
   std::string out = line(
-      "\nserving: %s tokens of KV cache (%s per token and device); first token of an idle server %.1f ms; with %.0f "
-      "requests at once %.2f ms for a step that only decodes, ",
-      count_text(static_cast<double>(n.kv_tokens)).c_str(),
+      "\nserving requests of %d + %d tokens: %s tokens of KV cache (%s per token and device); first token of an idle "
+      "server %.1f ms; with %.0f requests at once %.2f ms for a step that only decodes, ",
+      work.input_len, work.output_len, count_text(static_cast<double>(n.kv_tokens)).c_str(),
       to_text(Bytes(static_cast<std::int64_t>(n.kv_bytes_per_token))).c_str(), n.ttft.value * 1e3, n.running,
       n.tpot.value * 1e3);
   if (n.tpot_under_load_s > 0)
@@ -138,7 +138,7 @@ std::string planned_text(const ExperimentPlan& p) {
   if (p.carried) out += to_text(*p.carried);
   if (!refused) out += memory_text(p) + time_text(p.plan.step);
   if (!refused && p.request.work == Work::train) out += run_text(p);
-  if (!refused && p.plan.serve) out += serve_text(*p.plan.serve);
+  if (!refused && p.plan.serve) out += serve_text(*p.plan.serve, p.request.serve);
   if (p.tco) out += tco_text("as predicted", *p.tco, p.serve_hours);
   if (p.measured_tco) out += tco_text("as measured", *p.measured_tco, p.serve_hours);
   if (p.cost) out += "\n" + to_text(*p.cost);
