@@ -30,11 +30,8 @@ int run_accuracy(const CommonOptions& common, const AccuracyOptions& options) {
   if (!options.kind.empty()) {
     input.filter.kind = parse<plan::FigureKind>(options.kind);
     if (!input.filter.kind)
-      throw Error({.id = "USAGE",
-                   .message = "no such kind of figure",
-                   .place = "--kind",
-                   .found = options.kind,
-                   .expected = "training, memory, throughput, tpot or ttft"});
+      throw Error("USAGE", "no such kind of figure",
+                  {.place = "--kind", .found = options.kind, .expected = "training, memory, throughput, tpot or ttft"});
   }
   const audit::AccuracyReport report = audit::accuracy(input, load_context(), common.stop);
   if (common.output == Output::json)

@@ -56,8 +56,7 @@ Audited read_results(const CommonOptions& common, const AuditOptions& options) {
   const compare::ComparedRun run = compare::compared(store, id);
   if (run.sweep) return {.sets = {run.sweep->set}};
   if (compare::kind_of(run) == compare::ComparedKind::training) return {.claims = {compare::training_claim(run)}};
-  throw Error(
-      {.id = "RUN-KIND", .message = "the run is neither a sweep nor a training, so it cannot be audited", .found = id});
+  throw Error("RUN-KIND", "the run is neither a sweep nor a training, so it cannot be audited", {.found = id});
 }
 
 Json audit_claim(audit::TrainingClaim claim, const CommonOptions& common, const AuditOptions& options,

@@ -82,14 +82,12 @@ void add_calibrate_options(CLI::App& command, CommonOptions&, CalibrateOptions& 
 int run_calibrate(const CommonOptions& common, const CalibrateOptions& options) {
   if (options.files.empty() && options.runs.empty()) {
     if (options.remove) return remove_calibration(common);
-    throw Error({.id = "USAGE",
-                 .message = "calibrate needs measurements",
-                 .fix = "give a file of rows, --run RUN, or --remove to return to the shipped calibration"});
+    throw Error("USAGE", "calibrate needs measurements",
+                {.fix = "give a file of rows, --run RUN, or --remove to return to the shipped calibration"});
   }
   if (options.remove)
-    throw Error({.id = "USAGE",
-                 .message = "--remove cannot be combined with measurements",
-                 .fix = "give either --remove or measurements"});
+    throw Error("USAGE", "--remove cannot be combined with measurements",
+                {.fix = "give either --remove or measurements"});
   const audit::CalibrationResult calibrated = fit(common, options);
   for (const Problem& problem : calibrated.problems) print_error("meshwright: %s\n", to_text(problem).c_str());
   // A file with bad rows is not accepted in part: a script would not notice which rows are missing.

@@ -28,7 +28,7 @@ struct CompareOptions {
 };
 
 [[noreturn]] void refuse_usage(const std::string& message, const std::string& found, const std::string& expected) {
-  throw Error({.id = "USAGE", .message = message, .found = found, .expected = expected});
+  throw Error("USAGE", message, {.found = found, .expected = expected});
 }
 
 std::vector<compare::ComparedRun> read_columns(const CommonOptions& common, const CompareOptions& options) {

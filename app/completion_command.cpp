@@ -29,9 +29,8 @@ void add_completion_options(CLI::App& command, CommonOptions&, CompletionOptions
 
 Shell parse_shell(const std::string& name) {
   if (const auto shell = parse<Shell>(name)) return *shell;
-  throw Error({.id = "USAGE",
-               .message = "there are no completions for this shell",
-               .place = "shell",
+  throw Error("USAGE", "there are no completions for this shell",
+              {.place = "shell",
                .found = name,
                .expected = "bash, zsh or fish",
                .fix = "run meshwright completion with one of these names"});

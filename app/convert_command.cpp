@@ -27,15 +27,13 @@ void add_convert_options(CLI::App& command, CommonOptions&, ConvertOptions& opti
 
 void refuse_bad_paths(const ConvertOptions& options) {
   if (!is_missing_or_empty(options.out))
-    throw Error({.id = "OUT",
-                 .message = "the output exists already",
-                 .file = options.out.string(),
+    throw Error("OUT", "the output exists already",
+                {.file = options.out.string(),
                  .expected = "a new or empty folder",
                  .fix = "choose another --out; existing files are not overwritten"});
   if (!formats::is_orbax(options.adapter))
-    throw Error({.id = "ADAPTER",
-                 .message = "not an Orbax checkpoint",
-                 .file = options.adapter.string(),
+    throw Error("ADAPTER", "not an Orbax checkpoint",
+                {.file = options.adapter.string(),
                  .expected = "a folder saved by Tunix: the steps, one step, or its item",
                  .fix = "a PEFT adapter needs no conversion"});
 }
@@ -63,9 +61,8 @@ model::Config base_config(const ConvertOptions& options, std::vector<std::string
   if (ids.size() != 1) {
     std::string found;
     for (const std::string& id : ids) found += (found.empty() ? "" : ", ") + id;
-    throw Error({.id = "MODEL",
-                 .message = "the shapes of the adapter do not identify its base model",
-                 .file = options.adapter.string(),
+    throw Error("MODEL", "the shapes of the adapter do not identify its base model",
+                {.file = options.adapter.string(),
                  .found = found.empty() ? "no Gemma model of the catalogue fits" : found,
                  .expected = "exactly one",
                  .fix = "give --base with the base model's folder, or --model with its id"});

@@ -29,12 +29,12 @@ plan::CostPlan cost_of(const experiment::Experiment& experiment, const plan::Pla
                        const std::optional<plan::TrainedFor>& measured) {
   if (auto cost = plan::cost_plan(experiment, context, measured)) return *std::move(cost);
   const bool loaded = experiment.config().cost.requests_per_day > 0;
-  throw Error({.id = "COST",
-               .message = loaded ? "the experiment does not say where it is served"
-                                 : "the experiment does not say how much is served",
-               .place = loaded ? "serve.target" : "cost.requests_per_day",
-               .expected = loaded ? "the target that serves what was trained" : "requests per day above 0",
-               .fix = loaded ? "--set serve.target=v6e-8" : "--set cost.requests_per_day=10000"});
+  throw Error(
+      "COST",
+      loaded ? "the experiment does not say where it is served" : "the experiment does not say how much is served",
+      {.place = loaded ? "serve.target" : "cost.requests_per_day",
+       .expected = loaded ? "the target that serves what was trained" : "requests per day above 0",
+       .fix = loaded ? "--set serve.target=v6e-8" : "--set cost.requests_per_day=10000"});
 }
 
 // The served load and its service level, which are the same for both experiments.

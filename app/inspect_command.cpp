@@ -258,9 +258,8 @@ Json inspect_folder(const fs::path& path) {
   if (formats::is_orbax(path)) return inspect_orbax(path);
   if (formats::log_kind(path) != formats::LogKind::none) return inspect_log(path);
   throw Error(
-      {.id = "INSPECT",
-       .message = "the folder has no known contents",
-       .file = path.string(),
+      "INSPECT", "the folder has no known contents",
+      {.file = path.string(),
        .expected =
            "config.json of a model, adapter_config.json of an adapter, an Orbax checkpoint or logs of a training run"});
 }
@@ -288,10 +287,8 @@ Json inspect_path(const fs::path& path, const fs::path& held_out, std::stop_toke
   if (path.extension() == ".json") {
     const Json json = read_json(path);
     if (json.is_object() && json.contains("peft_type"))
-      throw Error({.id = "INSPECT",
-                   .message = "this is a PEFT configuration; inspect its folder",
-                   .file = path.string(),
-                   .fix = "meshwright inspect " + fs::absolute(path).parent_path().string()});
+      throw Error("INSPECT", "this is a PEFT configuration; inspect its folder",
+                  {.file = path.string(), .fix = "meshwright inspect " + fs::absolute(path).parent_path().string()});
     if (is_model_config(json)) return inspect_checkpoint(path);
     if (is_experiment(json)) return inspect_experiment(path);
   }

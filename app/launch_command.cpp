@@ -39,9 +39,8 @@ launch::Timing launch_timing(const LaunchOptions& options) {
 
 void require_given(const std::string& value, const char* option) {
   if (value.empty())
-    throw Error({.id = "USAGE",
-                 .message = std::string("launch needs ") + option,
-                 .fix = "for example: meshwright launch my.json --recipe tunix --on ssh:HOST"});
+    throw Error("USAGE", std::string("launch needs ") + option,
+                {.fix = "for example: meshwright launch my.json --recipe tunix --on ssh:HOST"});
 }
 
 launch::LaunchRequest launch_request(const CommonOptions& common, const LaunchOptions& options) {

@@ -84,9 +84,8 @@ fs::path resources_folder() {
   const fs::path expected = program.parent_path().parent_path() / "share" / "meshwright";
   const fs::path folder = fs::canonical(expected, error);
   if (error || !fs::is_directory(folder / "hardware", error))
-    throw Error({.id = "NO-RESOURCES",
-                 .message = "the files that belong to this program are missing",
-                 .file = expected.string(),
+    throw Error("NO-RESOURCES", "the files that belong to this program are missing",
+                {.file = expected.string(),
                  .expected = "the folder that is installed together with " + program.string(),
                  .fix = "install the package again, or build with CMake, which makes it"});
   return folder;

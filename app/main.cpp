@@ -25,9 +25,7 @@ void refuse_unknown_subcommand(const std::vector<Subcommand>& subcommands, const
   std::vector<std::string> names;
   for (const Subcommand& subcommand : subcommands) names.push_back(subcommand.name);
   if (std::find(names.begin(), names.end(), word) != names.end()) return;
-  throw Error(
-      {.id = "USAGE",
-       .message = "unknown command '" + word + "'; did you mean '" + nearest_names(word, names, 1).at(0) + "'?"});
+  throw Error("USAGE", "unknown command '" + word + "'; did you mean '" + nearest_names(word, names, 1).at(0) + "'?");
 }
 
 // Returns the exit code if parsing ends the process (--help, --version, bad usage).

@@ -51,9 +51,8 @@ MergeOptions with_folders(const CommonOptions& common, MergeOptions options) {
       options.base = offer->base;
   }
   if (options.base.empty() || options.adapter.empty())
-    throw Error({.id = "USAGE",
-                 .message = "merge needs a base model and an adapter",
-                 .place = options.base.empty() ? "--base" : "--adapter",
+    throw Error("USAGE", "merge needs a base model and an adapter",
+                {.place = options.base.empty() ? "--base" : "--adapter",
                  .fix = "give --base and --adapter, or --run-id of a run that trained an adapter"});
   return options;
 }

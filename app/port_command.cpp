@@ -42,16 +42,12 @@ void require_other_file(const fs::path& out, const std::vector<fs::path>& inputs
   std::error_code error;
   for (const fs::path& input : inputs)
     if (fs::equivalent(out, input, error))
-      throw Error({.id = "USAGE",
-                   .message = "the output would replace the input",
-                   .file = out.string(),
-                   .place = "--out",
-                   .fix = "choose another file"});
+      throw Error("USAGE", "the output would replace the input",
+                  {.file = out.string(), .place = "--out", .fix = "choose another file"});
 }
 
 int run_to_trl(const CommonOptions& common, const PortCommandOptions& options) {
-  if (options.files.size() != 1)
-    throw Error({.id = "USAGE", .message = "--to trl takes one experiment", .place = "PATH"});
+  if (options.files.size() != 1) throw Error("USAGE", "--to trl takes one experiment", {.place = "PATH"});
   const port::TrlSettings settings =
       port::trl_settings(experiment::Experiment::load(options.files.front()), load_context());
   if (!options.out.empty()) {

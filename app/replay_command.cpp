@@ -52,9 +52,8 @@ experiment::Experiment replay_server(const CommonOptions& common, const ReplayOp
   apply_sets(server, common.sets);
   if (!names_model(server))
     throw Error(
-        {.id = "REPLAY",
-         .message = "the recording does not name the model that was served",
-         .place = "model.id",
+        "REPLAY", "the recording does not name the model that was served",
+        {.place = "model.id",
          .expected = "an experiment file, or --set model.id=...",
          .fix = "for example: meshwright replay " + options.recording + " resources/examples/paper-serve-v6e-8.json"});
   std::vector<std::pair<std::string, std::string>> changes;

@@ -28,11 +28,8 @@ void add_report_options(CLI::App& command, CommonOptions&, ReportOptions& option
 
 int run_report(const CommonOptions& common, const ReportOptions& options) {
   if (options.out.extension() != ".html" && options.out.extension() != ".htm")
-    throw Error({.id = "USAGE",
-                 .message = "a report cannot be written in this format",
-                 .file = options.out.string(),
-                 .found = options.out.extension().string(),
-                 .expected = ".html"});
+    throw Error("USAGE", "a report cannot be written in this format",
+                {.file = options.out.string(), .found = options.out.extension().string(), .expected = ".html"});
   const store::Store store(common.runs_folder);
   const plan::PlanContext context = load_context();
   std::vector<report::ReportItem> items;

@@ -97,9 +97,8 @@ void add_run_options(CLI::App& command, CommonOptions& common, RunOptions& optio
 
 int run_experiment(const CommonOptions& common, const RunOptions& options) {
   if (common.file.empty() && (options.resume.empty() || options.prove))
-    throw Error({.id = "USAGE",
-                 .message = "run needs an experiment file or --resume RUN",
-                 .fix = "for example: meshwright run " + example_file("tiny-lora.json").string()});
+    throw Error("USAGE", "run needs an experiment file or --resume RUN",
+                {.fix = "for example: meshwright run " + example_file("tiny-lora.json").string()});
   return options.prove ? prove(common, options) : train(common, options);
 }
 

@@ -109,9 +109,8 @@ int run_size(const CommonOptions& common, const SizeOptions& options) {
   request.context = plan::load_once(load_context);
   const bool predicts = jobs::are_sizes_predicted(request.experiment.valid_values());
   if (predicts && !options.adapter.empty())
-    throw Error({.id = "USAGE",
-                 .message = "sizes on another target are predicted with and without adapters of lora.rank",
-                 .place = "--adapter",
+    throw Error("USAGE", "sizes on another target are predicted with and without adapters of lora.rank",
+                {.place = "--adapter",
                  .found = options.adapter.string(),
                  .fix = "remove the option, or set target.id to cpu to measure this adapter"});
   if (!options.adapter.empty()) request.experiment.set("lora.adapter", options.adapter.string());

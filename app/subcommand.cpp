@@ -31,11 +31,8 @@ formats::CsvMapping csv_mapping(const std::vector<std::string>& columns) {
   for (const std::string& column : columns) {
     const size_t equals = column.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == column.size())
-      throw Error({.id = "USAGE",
-                   .message = "a column mapping needs a field and a column",
-                   .place = "--column",
-                   .found = column,
-                   .expected = "FIELD=COLUMN, e.g. median_ttft_ms=TTFT"});
+      throw Error("USAGE", "a column mapping needs a field and a column",
+                  {.place = "--column", .found = column, .expected = "FIELD=COLUMN, e.g. median_ttft_ms=TTFT"});
     mapping.columns[column.substr(0, equals)] = column.substr(equals + 1);
   }
   return mapping;
@@ -55,11 +52,8 @@ int exit_code(RunState state, std::optional<Error::Kind> error) {
 }
 
 Error unknown_run(const std::filesystem::path& store_folder, const std::string& name, const std::string& expected) {
-  return Error({.id = "RUN-UNKNOWN",
-                .message = "no run or file has this name",
-                .file = store_folder.string(),
-                .found = name,
-                .expected = expected});
+  return Error("RUN-UNKNOWN", "no run or file has this name",
+               {.file = store_folder.string(), .found = name, .expected = expected});
 }
 
 }  // namespace mw::app

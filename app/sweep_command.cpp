@@ -123,9 +123,8 @@ jobs::JobRequest sweep_request(const CommonOptions& common, const SweepOptions& 
     return request;
   }
   if (common.file.empty())
-    throw Error({.id = "USAGE",
-                 .message = "sweep needs an experiment file or --resume RUN",
-                 .fix = "for example: meshwright sweep resources/examples/tiny-serve.json"});
+    throw Error("USAGE", "sweep needs an experiment file or --resume RUN",
+                {.fix = "for example: meshwright sweep resources/examples/tiny-serve.json"});
   request.experiment = load_experiment(common);
   request.experiment.set_value("kind", "serve");
   if (!options.backend.empty()) request.experiment.set("sweep.backend", options.backend);

@@ -43,19 +43,16 @@ RowReport report_of(const CommonOptions& common, const TokensOptions& options) {
   const experiment::BoundExperiment config = experiment.config();
   const train::DataIndexRequest request = train::data_index_request(config);
   if (request.source != train::DataSource::rows)
-    throw Error({.id = "DATA",
-                 .message = "the experiment has no data file",
-                 .place = "data.path",
-                 .expected = "a file of training rows"});
+    throw Error("DATA", "the experiment has no data file",
+                {.place = "data.path", .expected = "a file of training rows"});
   const auto tokenizer = data::load_tokenizer(request.tokenizer);
   std::vector<data::DataRow> rows;
   train::index_data(request, tokenizer.get(), common.stop, {}, [&](const data::DataRow& row) { rows.push_back(row); });
   const auto found =
       std::find_if(rows.begin(), rows.end(), [&](const data::DataRow& r) { return r.row == options.row - 1; });
   if (found == rows.end())
-    throw Error({.id = "RANGE",
-                 .message = "the data file has no such row",
-                 .file = request.options.path.string(),
+    throw Error("RANGE", "the data file has no such row",
+                {.file = request.options.path.string(),
                  .place = "--row",
                  .found = std::to_string(options.row),
                  .expected = "1 to " + std::to_string(rows.size())});

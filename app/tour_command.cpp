@@ -26,9 +26,8 @@ std::pair<int, int> parse_size(const std::string& text) {
   if (std::sscanf(text.c_str(), "%dx%d%c", &width, &height, &end) == 2 && std::min(width, height) >= kLeast &&
       std::max(width, height) <= kMost)
     return {width, height};
-  throw Error({.id = "USAGE",
-               .message = "not a size of a picture",
-               .place = "--size",
+  throw Error("USAGE", "not a size of a picture",
+              {.place = "--size",
                .found = text,
                .expected = "WIDTHxHEIGHT from 200x200 to 8000x8000",
                .fix = "for example --size 1280x800"});

@@ -44,15 +44,12 @@ void add_tune_options(CLI::App& command, CommonOptions& common, TuneCommandOptio
 
 int run_tune(const CommonOptions& common, const TuneCommandOptions& options) {
   if (common.file.empty() == options.resume.empty())
-    throw Error({.id = "USAGE",
-                 .message = "tune needs an experiment file, or --resume without one",
-                 .fix = "for example: meshwright tune " + example_file("tiny-lora.json").string() +
+    throw Error("USAGE", "tune needs an experiment file, or --resume without one",
+                {.fix = "for example: meshwright tune " + example_file("tiny-lora.json").string() +
                         " --vary train.learning_rate=0.001,0.005"});
   if (!options.resume.empty() && (!common.sets.empty() || !options.tuning.varied.empty()))
-    throw Error({.id = "USAGE",
-                 .message = "a resumed tuning keeps its experiment and what it varies",
-                 .place = common.sets.empty() ? "--vary" : "--set",
-                 .fix = "remove the option, or start a new tuning"});
+    throw Error("USAGE", "a resumed tuning keeps its experiment and what it varies",
+                {.place = common.sets.empty() ? "--vary" : "--set", .fix = "remove the option, or start a new tuning"});
   ProgressLine line;
   jobs::TuneRequest request{.runs_folder = common.runs_folder, .experiment = {}, .options = options.tuning};
   if (options.resume.empty())

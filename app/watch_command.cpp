@@ -38,9 +38,8 @@ int run_watch(const CommonOptions& common, const WatchOptions& options) {
   };
   const importing::OnLine on_line = [&](const std::string& line) { print_error("%s\n", line.c_str()); };
   if (!options.follow.empty() && !options.command.empty())
-    throw Error({.id = "USAGE",
-                 .message = "--follow and a command cannot be used together",
-                 .fix = "start the program yourself, or leave out --follow"});
+    throw Error("USAGE", "--follow and a command cannot be used together",
+                {.fix = "start the program yourself, or leave out --follow"});
   const auto [finished, error] =
       options.follow.empty()
           ? importing::watch({.command = options.command, .runs_folder = common.runs_folder, .name = options.name},

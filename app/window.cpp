@@ -55,7 +55,7 @@ void paint_comparison(const CommonOptions& common, const std::vector<compare::Co
 namespace {
 
 Error no_window() {
-  return Error({.id = "NO-WINDOW", .message = "this build has no window", .fix = "configure with -DMW_UI=ON"});
+  return Error("NO-WINDOW", "this build has no window", {.fix = "configure with -DMW_UI=ON"});
 }
 
 }  // namespace

@@ -28,6 +28,19 @@ std::string to_string(Severity severity) {
   return kNames[static_cast<size_t>(severity)];
 }
 
+namespace {
+
+Problem identified(Problem details, std::string id, std::string message) {
+  details.id = std::move(id);
+  details.message = std::move(message);
+  return details;
+}
+
+}  // namespace
+
+Error::Error(std::string id, std::string message, Problem details, Kind kind)
+    : Error(identified(std::move(details), std::move(id), std::move(message)), kind) {}
+
 Error::Error(Problem problem, Kind kind)
     : std::runtime_error(to_text(problem)), problem_(std::move(problem)), kind_(kind) {
   for (std::string* text :

@@ -31,6 +31,8 @@ class Error : public std::runtime_error {
   enum class Kind { bad_input, failed, cancelled };  // exit codes 2, 1, 130
 
   explicit Error(Problem problem, Kind kind = Kind::bad_input);
+  // `details` holds what an error may name besides; its own id and message are not used.
+  Error(std::string id, std::string message, Problem details = {}, Kind kind = Kind::bad_input);
   const Problem& problem() const { return problem_; }
   Kind kind() const { return kind_; }
 

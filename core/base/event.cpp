@@ -90,8 +90,7 @@ T whole(const Json& j, const char* key, T otherwise) {
       value.is_number_float()      ? std::abs(value.get<double>()) <= std::min(9e18, static_cast<double>(Limits::max()))
       : value.is_number_unsigned() ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(Limits::max())
                                    : value.get<std::int64_t>() >= Limits::min();
-  if (!fits)
-    throw Error({.id = "EVENT", .message = "the number is out of range", .place = key, .expected = "a whole number"});
+  if (!fits) throw Error("EVENT", "the number is out of range", {.place = key, .expected = "a whole number"});
   return value.get<T>();
 }
 
@@ -153,9 +152,8 @@ decltype(Event::body) body_from(const Json& j) {
                            bytes_member(j, "peak_bytes"),
                            text("error"),
                            j.value("summary", Json())};
-  throw Error({.id = "EVENT",
-               .message = "unknown event",
-               .found = kind,
+  throw Error("EVENT", "unknown event",
+              {.found = kind,
                .expected = "started, metric, memory, sample, checkpoint, point, log, progress, state or finished"});
 }
 
@@ -163,10 +161,8 @@ decltype(Event::body) body_from(const Json& j) {
 
 RunState parse_run_state(std::string_view name) {
   if (const auto state = parse<RunState>(name)) return *state;
-  throw Error({.id = "EVENT",
-               .message = "unknown run state",
-               .found = std::string(name),
-               .expected = "queued, running, paused, done, failed or cancelled"});
+  throw Error("EVENT", "unknown run state",
+              {.found = std::string(name), .expected = "queued, running, paused, done, failed or cancelled"});
 }
 
 Json to_json(const Ledger& ledger) {
@@ -179,14 +175,12 @@ Json to_json(const Ledger& ledger) {
 
 Ledger ledger_from_json(const Json& json) {
   Ledger ledger;
-  if (!json.is_object())
-    throw Error({.id = "EVENT", .message = "\"bytes\" is not an object", .expected = "{category: bytes, ...}"});
+  if (!json.is_object()) throw Error("EVENT", "\"bytes\" is not an object", {.expected = "{category: bytes, ...}"});
   for (const auto& [name, value] : json.items()) {
     const auto category = parse<MemoryCategory>(name);
     if (!category) continue;
     if (!value.is_number())
-      throw Error(
-          {.id = "EVENT", .message = "the number of bytes is not a number", .place = name, .expected = "a number"});
+      throw Error("EVENT", "the number of bytes is not a number", {.place = name, .expected = "a number"});
     ledger[*category] = bytes_member(json, name.c_str());
   }
   return ledger;
@@ -208,8 +202,7 @@ Event event_from_json(const Json& json) {
     const double time_s = json.contains("time_s") ? number(json, "time_s") : 0.0;
     return {std::isnan(time_s) ? 0.0 : time_s, body_from(json), host_from(json)};
   } catch (const Json::exception& e) {
-    throw Error(
-        {.id = "EVENT", .message = std::string("malformed event: ") + e.what(), .found = json.dump().substr(0, 80)});
+    throw Error("EVENT", std::string("malformed event: ") + e.what(), {.found = json.dump().substr(0, 80)});
   }
 }
 

@@ -44,16 +44,11 @@ void check_input(int fd, const fs::path& file, Pipes pipes) {
   if (::fstat(fd, &status) != 0) throw system_error("cannot read", file.string(), errno);
   if (S_ISFIFO(status.st_mode) && pipes == Pipes::inherited && is_inherited(file)) return;
   if (!S_ISREG(status.st_mode))
-    throw Error({.id = "FILE-KIND",
-                 .message = "not a regular file",
-                 .file = file.string(),
-                 .found = kind_of(status.st_mode),
-                 .expected = "a regular file"});
+    throw Error("FILE-KIND", "not a regular file",
+                {.file = file.string(), .found = kind_of(status.st_mode), .expected = "a regular file"});
   if (is_lfs_pointer(fd, status))
-    throw Error({.id = "FILE-LFS",
-                 .message = "the file is a Git LFS pointer; its contents were not fetched",
-                 .file = file.string(),
-                 .fix = "run `git lfs pull` in its repository"});
+    throw Error("FILE-LFS", "the file is a Git LFS pointer; its contents were not fetched",
+                {.file = file.string(), .fix = "run `git lfs pull` in its repository"});
 }
 
 }  // namespace
@@ -104,11 +99,8 @@ std::string_view without_byte_order_mark(std::string_view text, const std::strin
   const bool wide = text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF") ||
                     text.starts_with(std::string_view("\0\0\xFE\xFF", 4));
   if (wide)
-    throw Error({.id = "TEXT-ENCODING",
-                 .message = "the text is UTF-16 or UTF-32",
-                 .file = source,
-                 .expected = "UTF-8",
-                 .fix = "save the file as UTF-8"});
+    throw Error("TEXT-ENCODING", "the text is UTF-16 or UTF-32",
+                {.file = source, .expected = "UTF-8", .fix = "save the file as UTF-8"});
   return text;
 }
 
@@ -176,9 +168,8 @@ std::string read_file(const fs::path& file, std::uint64_t max_bytes) {
   struct stat st {};
   if (::fstat(d.get(), &st) != 0) throw system_error("cannot read", file.string(), errno);
   const auto too_large = [&](const std::string& found) {
-    return Error({.id = "FILE-SIZE",
-                  .message = "the file exceeds the size limit",
-                  .file = file.string(),
+    return Error("FILE-SIZE", "the file exceeds the size limit",
+                 {.file = file.string(),
                   .found = found + " bytes",
                   .expected = "at most " + std::to_string(max_bytes) + " bytes"});
   };

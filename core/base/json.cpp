@@ -54,12 +54,7 @@ size_t offset_of_depth(std::string_view text, size_t depth) {
 }
 
 Error wrong_type(const std::string& key, const std::string& file, const Json& value, const std::string& expected) {
-  return Error({.id = "JSON",
-                .message = "wrong type",
-                .file = file,
-                .place = key,
-                .found = json_excerpt(value),
-                .expected = expected});
+  return Error("JSON", "wrong type", {.file = file, .place = key, .found = json_excerpt(value), .expected = expected});
 }
 
 // SAX handler that builds the document and stops at the first fault. The DOM parser of nlohmann::json keeps the last
@@ -139,32 +134,28 @@ AnyJson parse_strictly(std::string_view text, const std::string& source) {
     case Fault::none:
       return std::move(builder.root);
     case Fault::depth:
-      throw Error({.id = "JSON",
-                   .message = "nesting exceeds the limit of " + std::to_string(kMaxDepth) + " levels",
-                   .file = source,
+      throw Error("JSON", "nesting exceeds the limit of " + std::to_string(kMaxDepth) + " levels",
+                  {.file = source,
                    .place = line_and_column(text, offset_of_depth(text, kMaxDepth + 1)),
                    .found = "more than " + std::to_string(kMaxDepth) + " levels",
                    .expected = "at most " + std::to_string(kMaxDepth)});
     case Fault::duplicate:
-      throw Error({.id = "JSON",
-                   .message = "duplicate key \"" + builder.token + "\"",
-                   .file = source,
+      throw Error("JSON", "duplicate key \"" + builder.token + "\"",
+                  {.file = source,
                    .place = line_and_column(text, offset_of_key(text, builder.at)),
                    .expected = "each key once",
                    .fix = "remove one of them"});
     case Fault::number:
-      throw Error({.id = "JSON",
-                   .message = "the number does not fit into a double",
-                   .file = source,
+      throw Error("JSON", "the number does not fit into a double",
+                  {.file = source,
                    .place = line_and_column(text, builder.at),
                    .found = text_excerpt(builder.token),
                    .expected = "an absolute value of at most 1.79e308"});
     case Fault::syntax:
       break;
   }
-  throw Error({.id = "JSON",
-               .message = "not valid JSON",
-               .file = source,
+  throw Error("JSON", "not valid JSON",
+              {.file = source,
                .place = line_and_column(text, builder.at),
                .found = valid_utf8(text.substr(std::min(text.size(), builder.at), 20))});
 }
@@ -182,7 +173,7 @@ SortedJson parse_sorted_json(std::string_view text, const std::string& source) {
 Json read_json(const std::filesystem::path& file) {
   const std::string text = read_file(file, kMaxJsonFile);
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-    throw Error({.id = "JSON", .message = "the file is empty", .file = file.string(), .expected = "a JSON document"});
+    throw Error("JSON", "the file is empty", {.file = file.string(), .expected = "a JSON document"});
   return parse_json(text, file.string());
 }
 
@@ -243,11 +234,7 @@ const Json* find_member(const Json& object, const std::string& key) {
 
 const Json& member(const Json& object, const std::string& key, const std::string& file) {
   if (!object.is_object() || !object.contains(key))
-    throw Error({.id = "JSON",
-                 .message = "a required key is missing",
-                 .file = file,
-                 .place = key,
-                 .expected = "\"" + key + "\""});
+    throw Error("JSON", "a required key is missing", {.file = file, .place = key, .expected = "\"" + key + "\""});
   return object.at(key);
 }
 
@@ -290,9 +277,8 @@ JsonRow::JsonRow(const Json& json, RowLocation at) : json_(json), at_(std::move(
 
 void JsonRow::bad(const std::string& key, const std::string& message, const std::string& found,
                   const std::string& expected) const {
-  throw Error({.id = at_.id,
-               .message = message,
-               .file = at_.file,
+  throw Error(at_.id, message,
+              {.file = at_.file,
                .place = at_.row + (key.empty() ? "" : "." + key),
                .found = found,
                .expected = expected,

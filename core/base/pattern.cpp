@@ -34,9 +34,8 @@ std::string message_of(int code) {
 }
 
 [[noreturn]] void refuse(std::string_view expression, const std::string& message, const std::string& place) {
-  throw Error({.id = "PATTERN",
-               .message = "invalid regular expression: " + message,
-               .place = place,
+  throw Error("PATTERN", "invalid regular expression: " + message,
+              {.place = place,
                .found = std::string(expression.substr(0, 80)),
                .expected = "a regular expression in the syntax of Python's re"});
 }
@@ -73,9 +72,8 @@ bool Pattern::matches(std::string_view subject) const {
   if (rc >= 0) return true;
   if (rc == PCRE2_ERROR_NOMATCH) return false;
   if (rc <= PCRE2_ERROR_UTF8_ERR1 && rc >= PCRE2_ERROR_UTF8_ERR21) return false;  // the subject is not UTF-8
-  throw Error({.id = "PATTERN-SLOW",
-               .message = "matching the regular expression takes too long (" + message_of(rc) + ")",
-               .found = text_.substr(0, 80),
+  throw Error("PATTERN-SLOW", "matching the regular expression takes too long (" + message_of(rc) + ")",
+              {.found = text_.substr(0, 80),
                .expected = "an expression without nested repetitions such as (a*)*",
                .fix = "replace nested repetitions by a single one"});
 }

@@ -83,10 +83,8 @@ Process::Process(const std::vector<std::string>& command, Input input) {
   int error = 0;
   if (::read(failure.read, &error, sizeof error) == sizeof error) {
     wait();
-    throw Error({.id = "PROCESS",
-                 .message = "the command cannot be started: " + std::string(std::strerror(error)),
-                 .place = command.front(),
-                 .fix = "check the program's path, or add its folder to PATH"});
+    throw Error("PROCESS", "the command cannot be started: " + std::string(std::strerror(error)),
+                {.place = command.front(), .fix = "check the program's path, or add its folder to PATH"});
   }
   out_ = out.take_read(), err_ = err.take_read();
   if (input == Input::pipe) {

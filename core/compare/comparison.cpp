@@ -67,9 +67,8 @@ std::vector<audit::AuditFinding> audit_known(const formats::BenchSet& set, const
 
 ComparedRun compared_plan(const experiment::Experiment& experiment, const plan::PlanContext& context) {
   if (experiment.valid_values().kind != experiment::Kind::train)
-    throw Error({.id = "COMPARE",
-                 .message = "this experiment has no plan to compare",
-                 .found = "kind " + std::string(to_string(experiment.valid_values().kind)),
+    throw Error("COMPARE", "this experiment has no plan to compare",
+                {.found = "kind " + std::string(to_string(experiment.valid_values().kind)),
                  .expected = "a training",
                  .fix = "run it, and compare the run"});
   const plan::ExperimentPlan p = plan::plan_experiment(experiment, context);
@@ -164,10 +163,8 @@ size_t ComparisonRow::recorded() const {
 
 Comparison compare(const std::vector<ComparedRun>& runs) {
   if (runs.size() < 2)
-    throw Error({.id = "COMPARE",
-                 .message = "a comparison needs at least two runs",
-                 .found = std::to_string(runs.size()),
-                 .expected = "2 or more"});
+    throw Error("COMPARE", "a comparison needs at least two runs",
+                {.found = std::to_string(runs.size()), .expected = "2 or more"});
   Comparison out{.names = distinct_names(runs)};
   const auto serves = std::count_if(runs.begin(), runs.end(), [](const ComparedRun& r) { return r.sweep.has_value(); });
   if (serves == static_cast<long>(runs.size()))

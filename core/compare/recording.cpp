@@ -17,9 +17,8 @@ namespace mw::compare {
 namespace {
 
 Error nothing_recorded(const std::string& file, const std::string& found) {
-  return Error({.id = "REPLAY",
-                .message = "no requests are recorded; a replay needs the lengths and the arrival time of each request",
-                .file = file,
+  return Error("REPLAY", "no requests are recorded; a replay needs the lengths and the arrival time of each request",
+               {.file = file,
                 .place = "requests",
                 .found = found,
                 .expected = "results with their requests, or a workload",
@@ -142,9 +141,8 @@ Recording recording_of(const std::filesystem::path& file) {
   });
   if (results->empty()) throw nothing_recorded(file.string(), "results without their requests");
   if (results->size() > 1)
-    throw Error({.id = "REPLAY",
-                 .message = "the file has more than one result",
-                 .file = file.string(),
+    throw Error("REPLAY", "the file has more than one result",
+                {.file = file.string(),
                  .found = std::to_string(results->size()) + " sets with requests",
                  .expected = "one",
                  .fix = "import the file and replay one of the runs"});

@@ -148,8 +148,7 @@ std::vector<ReplayRow> replay_rows(const Json& explanation) {
                              string_member(point, "load", "explained");
     const Json* before = find_member(point, "before");
     const Json* causes = find_member(point, "causes");
-    if (!before || !causes)
-      throw Error({.id = "REPLAY", .message = "the explanation of the replay is not complete", .place = name});
+    if (!before || !causes) throw Error("REPLAY", "the explanation of the replay is not complete", {.place = name});
     const Json* recorded = find_member(point, "recorded");
     const bool is_recorded = recorded && recorded->is_boolean() && recorded->get<bool>();
     rows.push_back({.point = name,

@@ -18,7 +18,7 @@ using formats::BenchPoint;
 using formats::RequestResult;
 
 Error refused(const ComparedRun& run, std::string message, std::string fix) {
-  return Error({.id = "RESIDUALS", .message = std::move(message), .place = run.name, .fix = std::move(fix)});
+  return Error("RESIDUALS", std::move(message), {.place = run.name, .fix = std::move(fix)});
 }
 
 plan::Estimate exactly(double value) {

@@ -144,24 +144,16 @@ void unread_steps(const Json& document, std::vector<Problem>& out) {
 
 void check_schema(const Json& document, const std::string& file) {
   if (!document.is_object())
-    throw Error({.id = "EXPERIMENT",
-                 .message = "the experiment is not a JSON object",
-                 .file = file,
-                 .found = json_excerpt(document),
-                 .expected = "{...}"});
+    throw Error("EXPERIMENT", "the experiment is not a JSON object",
+                {.file = file, .found = json_excerpt(document), .expected = "{...}"});
   if (!document.contains("schema")) return;
   const Json& schema = document.at("schema");
   if (!schema.is_number_integer())
-    throw Error({.id = "EXPERIMENT",
-                 .message = "the schema version is not an integer",
-                 .file = file,
-                 .place = "schema",
-                 .found = json_excerpt(schema),
-                 .expected = std::to_string(kSchema)});
+    throw Error("EXPERIMENT", "the schema version is not an integer",
+                {.file = file, .place = "schema", .found = json_excerpt(schema), .expected = std::to_string(kSchema)});
   if (schema.get<long long>() > kSchema || schema.get<long long>() < 1)
-    throw Error({.id = "EXPERIMENT-VERSION",
-                 .message = "the experiment was written by a newer Meshwright",
-                 .file = file,
+    throw Error("EXPERIMENT-VERSION", "the experiment was written by a newer Meshwright",
+                {.file = file,
                  .place = "schema",
                  .found = json_excerpt(schema),
                  .expected = "1 to " + std::to_string(kSchema),

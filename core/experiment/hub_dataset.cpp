@@ -66,9 +66,8 @@ HubDataset parse_hub_dataset(std::string_view source) {
                      is_name(id.substr(slash + 1), "") &&
                      (at == std::string_view::npos || is_name(source.substr(at + 1), "/"));
   if (!valid)
-    throw Error({.id = "DATA-SOURCE",
-                 .message = "the source of the data is not a dataset's name",
-                 .place = "data.source",
+    throw Error("DATA-SOURCE", "the source of the data is not a dataset's name",
+                {.place = "data.source",
                  .found = std::string(source),
                  .expected = joined(known_datasets(), ", ", [](const HubDataset& d) { return d.name; }) +
                              ", OWNER/NAME or OWNER/NAME@REVISION"});

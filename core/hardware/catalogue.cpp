@@ -24,8 +24,7 @@ void for_each_row(const fs::path& file, const std::string& key, Read read, OnErr
     const Sources sources = read_sources(document, file.string());
     const Json& rows = member(document, key, file.string());
     if (!rows.is_array())
-      throw Error(
-          {.id = "HARDWARE-FILE", .message = "the value is not a list of rows", .file = file.string(), .place = key});
+      throw Error("HARDWARE-FILE", "the value is not a list of rows", {.file = file.string(), .place = key});
     for (size_t i = 0; i < rows.size(); ++i) try {
         read(rows[i], RowLocation{sources, file.string(), key + "[" + std::to_string(i) + "]", "HARDWARE-ROW"});
       } catch (const Error& e) {
@@ -37,9 +36,8 @@ void for_each_row(const fs::path& file, const std::string& key, Read read, OnErr
 }
 
 Error unknown_chip(const std::string& chip, const RowLocation& at, const std::vector<std::string>& known) {
-  return Error({.id = "HARDWARE-ROW",
-                .message = "unknown chip",
-                .file = at.file,
+  return Error("HARDWARE-ROW", "unknown chip",
+               {.file = at.file,
                 .place = at.row + ".chip",
                 .found = chip,
                 .expected = nearest_names_text(chip, known),
@@ -146,9 +144,8 @@ const Chip* Catalogue::chip(std::string_view id) const {
 Target Catalogue::gpus(std::string_view id, int count, const Chip& chip) const {
   const int node = chip.chips_per_host;
   if (count > node && (count % node != 0 || count > (1 << 17)))
-    throw Error({.id = "TARGET",
-                 .message = "the number of GPUs does not fill nodes of " + std::to_string(node),
-                 .place = "target.id",
+    throw Error("TARGET", "the number of GPUs does not fill nodes of " + std::to_string(node),
+                {.place = "target.id",
                  .found = std::string(id.substr(0, 80)),
                  .expected = "1 to " + std::to_string(node) + ", or a multiple of " + std::to_string(node),
                  .fix = "use " + std::to_string((count + node - 1) / node * node) + "x" + chip.id});
@@ -166,18 +163,14 @@ Target Catalogue::gpus(std::string_view id, int count, const Chip& chip) const {
 Target Catalogue::multi_slice(std::string_view id, int count, std::string_view slice) const {
   Target t = target(slice);
   if (!t.chip.egress)
-    throw Error({.id = "TARGET",
-                 .message = "the bandwidth of the data-centre network between slices of this chip is not known",
-                 .place = "target.id",
+    throw Error("TARGET", "the bandwidth of the data-centre network between slices of this chip is not known",
+                {.place = "target.id",
                  .found = std::string(id.substr(0, 80)),
                  .expected = "one slice, or chips whose row has \"egress\"",
                  .fix = "use " + t.id + ", or add the chip with its egress to chips.json in the configuration folder"});
   if (count > 1024)
-    throw Error({.id = "TARGET-SLICE",
-                 .message = "too many slices",
-                 .place = "target.id",
-                 .found = std::string(id.substr(0, 80)),
-                 .expected = "at most 1024"});
+    throw Error("TARGET-SLICE", "too many slices",
+                {.place = "target.id", .found = std::string(id.substr(0, 80)), .expected = "at most 1024"});
   if (count == 1) return t;
   t.slices = count;
   t.shape.insert(t.shape.begin(), count);
@@ -208,9 +201,8 @@ Target Catalogue::target(std::string_view id) const {
       t.wrap = wrapped_dimensions(family.wrap, slice->shape);
       t.note = describe_slice(family, slice->id, slice->shape);
       if (t.chip.max_chips > 0 && t.chips() > t.chip.max_chips)
-        throw Error({.id = "TARGET-SLICE",
-                     .message = "the slice is larger than the largest pod",
-                     .place = "target.id",
+        throw Error("TARGET-SLICE", "the slice is larger than the largest pod",
+                    {.place = "target.id",
                      .found = std::string(id.substr(0, 80)),
                      .expected = "at most " + std::to_string(t.chip.max_chips) + " chips"});
       return t;
@@ -221,9 +213,8 @@ Target Catalogue::target(std::string_view id) const {
     return multi_slice(id, count, slice);
   if (count > 0)
     if (const Chip* c = chip(id.substr(id.find('x') + 1)); c && c->vendor == Vendor::gpu) return gpus(id, count, *c);
-  throw Error({.id = "TARGET",
-               .message = "unknown target",
-               .place = "target.id",
+  throw Error("TARGET", "unknown target",
+              {.place = "target.id",
                .found = std::string(id.substr(0, 80)),
                .expected = "a slice, GPUs such as 2xh100, or cpu; nearest: " + nearest_names_text(id, target_ids()),
                .fix = "choose one of these, or add the chip to chips.json in the configuration folder"});

@@ -44,9 +44,8 @@ std::string suffix_unit(const SliceFamily& f) {
 }
 
 [[noreturn]] void throw_unknown_slice(const SliceFamily& family, std::string_view id, int wanted) {
-  throw Error({.id = "TARGET-SLICE",
-               .message = "there is no slice of this size; " + suffix_unit(family),
-               .place = "target.id",
+  throw Error("TARGET-SLICE", "there is no slice of this size; " + suffix_unit(family),
+              {.place = "target.id",
                .found = std::string(id.substr(0, 80)),
                .expected = nearest_slices(family, wanted),
                .fix = "choose an offered slice, or give the grid, for example " + family.prefixes.front() +
@@ -56,9 +55,8 @@ std::string suffix_unit(const SliceFamily& f) {
 NamedSlice slice_of_grid(const SliceFamily& family, std::string_view id, const std::vector<int>& shape) {
   const size_t sides = family.slices.front().shape.size();
   if (shape.size() != sides)
-    throw Error({.id = "TARGET-SLICE",
-                 .message = "a slice of these chips has " + std::to_string(sides) + " dimensions",
-                 .place = "target.id",
+    throw Error("TARGET-SLICE", "a slice of these chips has " + std::to_string(sides) + " dimensions",
+                {.place = "target.id",
                  .found = std::string(id.substr(0, 80)),
                  .expected = family.prefixes.front() + shape_text(family.slices.back().shape)});
   for (const Slice& s : family.slices)

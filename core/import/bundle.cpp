@@ -50,7 +50,7 @@ class CompressedFile {
       ZSTD_outBuffer out{piece_.data(), piece_.size(), 0};
       const size_t left = ZSTD_compressStream2(context_.get(), &out, &in, directive);
       if (ZSTD_isError(left))
-        throw Error({.id = "BUNDLE", .message = "the bundle cannot be compressed", .found = ZSTD_getErrorName(left)},
+        throw Error("BUNDLE", "the bundle cannot be compressed", {.found = ZSTD_getErrorName(left)},
                     Error::Kind::failed);
       file_.write(std::as_bytes(std::span(piece_.data(), out.pos)));
       written_ += out.pos;
@@ -114,15 +114,11 @@ Json manifest_of(const store::Store& store, const std::vector<store::RunId>& run
   for (const store::RunId& run : runs) {
     const std::optional<store::RunRow> row = store.find(run);
     if (!row)
-      throw Error({.id = "RUN-UNKNOWN",
-                   .message = "there is no such run",
-                   .file = store.folder().string(),
-                   .found = run,
-                   .expected = "a run id listed by `runs`"});
+      throw Error("RUN-UNKNOWN", "there is no such run",
+                  {.file = store.folder().string(), .found = run, .expected = "a run id listed by `runs`"});
     if (row->state != RunState::done && row->state != RunState::failed && row->state != RunState::cancelled)
-      throw Error({.id = "BUNDLE",
-                   .message = "the run has not ended",
-                   .place = run,
+      throw Error("BUNDLE", "the run has not ended",
+                  {.place = run,
                    .found = std::string(to_string(row->state)),
                    .expected = "a run that is done, failed or cancelled",
                    .fix = "wait for its end, or stop it"});
@@ -287,9 +283,8 @@ class RunRecorder : public BundleVisitor {
     if (folders_.insert(checkpoint).second) make_folders(folder);
     std::error_code error;
     if (const fs::space_info space = fs::space(folder, error); !error && space.available < bytes)
-      throw Error({.id = "BUNDLE",
-                   .message = "the disk has no room for a checkpoint of the bundle",
-                   .file = folder.string(),
+      throw Error("BUNDLE", "the disk has no room for a checkpoint of the bundle",
+                  {.file = folder.string(),
                    .found = std::to_string(space.available) + " bytes free",
                    .expected = std::to_string(bytes)},
                   Error::Kind::failed);
@@ -332,10 +327,8 @@ class RunRecorder : public BundleVisitor {
 BundleContents write_bundle(const store::Store& store, const std::vector<store::RunId>& runs, const fs::path& out,
                             BundledCheckpoints checkpoints, const std::stop_token& stop) {
   if (!out.string().ends_with(kBundleExtension))
-    throw Error({.id = "BUNDLE",
-                 .message = "a bundle has another extension",
-                 .file = out.string(),
-                 .expected = std::string("a name that ends in ") + kBundleExtension});
+    throw Error("BUNDLE", "a bundle has another extension",
+                {.file = out.string(), .expected = std::string("a name that ends in ") + kBundleExtension});
   const Json manifest = manifest_of(store, runs);
   BundleContents contents{.runs = runs};
   CompressedFile file(out);

@@ -34,7 +34,7 @@ using FollowClock = std::chrono::steady_clock;
 
 [[noreturn]] void refuse_source(const std::string& source, const std::string& message, const std::string& found,
                                 const std::string& expected) {
-  throw Error({.id = "FOLLOW", .message = message, .file = source, .found = found, .expected = expected});
+  throw Error("FOLLOW", message, {.file = source, .found = found, .expected = expected});
 }
 
 // Something that grows. read_more() records what is new and returns whether there was anything.
@@ -343,9 +343,7 @@ experiment::Experiment document_of(const WatchRequest& request) {
 store::RunOutcome watch(const WatchRequest& request, const EventSink& sink, const OnLine& on_line,
                         std::stop_token stop) {
   if (request.command.empty())
-    throw Error({.id = "USAGE",
-                 .message = "the command is missing",
-                 .fix = "for example: meshwright watch -- python train.py"});
+    throw Error("USAGE", "the command is missing", {.fix = "for example: meshwright watch -- python train.py"});
   store::Store store(request.runs_folder);
   Process child(request.command,
                 Process::Input::inherited);  // before creating the run, so that a failed start leaves no run

@@ -91,11 +91,10 @@ void read_checkpoint(FoundModel& found) {
   const std::vector<fs::path> files = formats::weight_files(found.folder);
   const auto missing = std::count_if(files.begin(), files.end(), [](const fs::path& f) { return !path_exists(f); });
   if (missing > 0)
-    throw Error({.id = "CHECKPOINT",
-                 .message = std::to_string(missing) + " of " + std::to_string(files.size()) +
-                            " weight files are missing: the download is incomplete",
-                 .file = found.folder.string(),
-                 .fix = "download the model again"});
+    throw Error("CHECKPOINT",
+                std::to_string(missing) + " of " + std::to_string(files.size()) +
+                    " weight files are missing: the download is incomplete",
+                {.file = found.folder.string(), .fix = "download the model again"});
   TensorTotals totals;
   for (const fs::path& file : files) add_file(file, totals);
   set_totals(totals, found);

@@ -103,12 +103,7 @@ constexpr std::uint64_t kMostBytes = 1ull << 30;
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& message, const std::string& place,
                          const std::string& found, const std::string& expected) {
-  throw Error({.id = "EVENTS",
-               .message = message,
-               .file = file.string(),
-               .place = place,
-               .found = found,
-               .expected = expected});
+  throw Error("EVENTS", message, {.file = file.string(), .place = place, .found = found, .expected = expected});
 }
 
 // Reads the next line, truncated to `most` bytes; empty at the end of the file.
@@ -272,9 +267,8 @@ namespace {
 formats::RunLog read_log_with_scalars(const std::filesystem::path& file) {
   formats::RunLog log = formats::read_log(file);
   if (!log.scalars.empty()) return log;
-  throw Error({.id = "LOG-EMPTY",
-               .message = "the log has no scalar values",
-               .file = file.string(),
+  throw Error("LOG-EMPTY", "the log has no scalar values",
+              {.file = file.string(),
                .found = log.contents.empty() ? "no values" : joined(log.contents),
                .expected = "at least one scalar, such as a loss",
                .fix = "log scalars per step, or import the file that contains them"});

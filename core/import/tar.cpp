@@ -72,9 +72,8 @@ bool is_zero(const Header& header) {
 
 void refuse_bundle(const std::string& file, const std::string& message, const std::string& place,
                    const std::string& found, const std::string& expected) {
-  throw Error({.id = "BUNDLE",
-               .message = message,
-               .file = file,
+  throw Error("BUNDLE", message,
+              {.file = file,
                .place = text_excerpt(valid_utf8(place)),
                .found = text_excerpt(valid_utf8(found)),
                .expected = expected});
@@ -97,10 +96,8 @@ bool is_archive_name(std::string_view name) {
 void TarWriter::begin(const std::string& name, std::uint64_t bytes) {
   end_entry();
   if (!is_archive_name(name))
-    throw Error({.id = "BUNDLE",
-                 .message = "a file cannot be stored under this name",
-                 .found = text_excerpt(valid_utf8(name)),
-                 .expected = "at most 100 letters, digits, '.', '_' and '-'"});
+    throw Error("BUNDLE", "a file cannot be stored under this name",
+                {.found = text_excerpt(valid_utf8(name)), .expected = "at most 100 letters, digits, '.', '_' and '-'"});
   Header header{};
   std::copy(name.begin(), name.end(), header.begin());
   put_octal(header, kMode, 0644);
@@ -119,7 +116,7 @@ void TarWriter::begin(const std::string& name, std::uint64_t bytes) {
 
 void TarWriter::write(std::span<const std::byte> bytes) {
   if (bytes.size() > left_)
-    throw Error({.id = "BUNDLE", .message = "a file grew while it was read", .expected = "files that do not change"},
+    throw Error("BUNDLE", "a file grew while it was read", {.expected = "files that do not change"},
                 Error::Kind::failed);
   left_ -= bytes.size();
   sink_(bytes);
@@ -132,7 +129,7 @@ void TarWriter::add(const std::string& name, std::string_view content) {
 
 void TarWriter::end_entry() {
   if (left_ > 0)
-    throw Error({.id = "BUNDLE", .message = "a file shrank while it was read", .expected = "files that do not change"},
+    throw Error("BUNDLE", "a file shrank while it was read", {.expected = "files that do not change"},
                 Error::Kind::failed);
   const Header zeros{};
   sink_(std::as_bytes(std::span(zeros)).first(padding_));

@@ -29,9 +29,8 @@ void require_inside(std::string_view path, const std::string& place) {
     at = end + 1;
   }
   if (!good)
-    throw Error({.id = "LAUNCH-PATH",
-                 .message = "the path is outside the job's folder",
-                 .place = place,
+    throw Error("LAUNCH-PATH", "the path is outside the job's folder",
+                {.place = place,
                  .found = valid_utf8(path.substr(0, 200)),
                  .expected = "a relative path without '..', such as out/logs"});
 }
@@ -63,9 +62,7 @@ std::string_view UploadStream::next() {
   buffer_.resize(kChunk);
   const size_t n = std::fread(buffer_.data(), 1, std::min<std::uint64_t>(kChunk, left_), file_.get());
   if (n == 0)
-    throw Error({.id = "LAUNCH-COPY",
-                 .message = "the file was truncated during the copy",
-                 .file = (folder_ / files_[at_ - 1]).string()},
+    throw Error("LAUNCH-COPY", "the file was truncated during the copy", {.file = (folder_ / files_[at_ - 1]).string()},
                 Error::Kind::failed);
   left_ -= n;
   sent_ += n;
@@ -76,8 +73,7 @@ std::string_view UploadStream::next() {
 void DownloadReceiver::close() {
   if (!file_) return;
   if (left_ > 0)
-    throw Error({.id = "LAUNCH-STREAM", .message = "the file is shorter than announced", .file = path_.string()},
-                Error::Kind::failed);
+    throw Error("LAUNCH-STREAM", "the file is shorter than announced", {.file = path_.string()}, Error::Kind::failed);
   file_.reset();
 }
 
@@ -90,9 +86,8 @@ void DownloadReceiver::open(const Frame& frame) {
   left_ = static_cast<std::uint64_t>(std::max(0ll, int_member(frame.head, "bytes", "frame")));
   std::error_code error;
   if (const auto disk = fs::space(folder_, error); !error && disk.available < kSpare + left_)
-    throw Error({.id = "DISK-FULL",
-                 .message = "the disk has not enough space for the fetched files",
-                 .file = path_.string(),
+    throw Error("DISK-FULL", "the disk has not enough space for the fetched files",
+                {.file = path_.string(),
                  .found = std::to_string(disk.available >> 20) + " MiB free",
                  .expected = std::to_string((left_ + kSpare) >> 20) + " MiB",
                  .fix = "free some space and reattach"},
@@ -102,10 +97,8 @@ void DownloadReceiver::open(const Frame& frame) {
 
 void DownloadReceiver::write(std::string_view bytes) {
   if (!file_ || bytes.size() > left_)
-    throw Error({.id = "LAUNCH-STREAM",
-                 .message = file_ ? "the file is longer than announced" : "received bytes that belong to no file",
-                 .file = path_.string()},
-                Error::Kind::failed);
+    throw Error("LAUNCH-STREAM", file_ ? "the file is longer than announced" : "received bytes that belong to no file",
+                {.file = path_.string()}, Error::Kind::failed);
   file_->write(std::as_bytes(std::span(bytes)));
   left_ -= bytes.size();
   got_ += bytes.size();
@@ -121,7 +114,7 @@ void DownloadReceiver::take(const Frame& frame) {
 void DownloadReceiver::end(const Json& head) {
   close();
   if (int_member(head, "files", "frame") != static_cast<long long>(files_.size()))
-    throw Error({.id = "LAUNCH-STREAM", .message = "some files were not received"}, Error::Kind::failed);
+    throw Error("LAUNCH-STREAM", "some files were not received", {}, Error::Kind::failed);
   if (!head.contains("links")) return;
   links_ = int_member(head, "links", "frame");
   for (const Json& path : list_member(head, "link_paths", "frame"))

@@ -146,9 +146,8 @@ void JobSupervisor::upload_recipe(const fs::path& recipe, const std::vector<std:
     bytes = upload(recipe, files, use);
   } catch (const Error& error) {
     if (error.problem().id != "LAUNCH-LOST") throw;
-    throw Error({.id = "LAUNCH-COPY",
-                 .message = "the recipe could not be copied: no connection for " + duration_text(timing_.give_up),
-                 .place = record_.target.text,
+    throw Error("LAUNCH-COPY", "the recipe could not be copied: no connection for " + duration_text(timing_.give_up),
+                {.place = record_.target.text,
                  .found = error.problem().found,
                  .expected = "a connection that lasts until all files are copied",
                  .fix = "launch again with a larger --patience; no job was started"},
@@ -292,10 +291,8 @@ bool has_launch_record(const fs::path& run_folder) {
 LaunchRecord load_launch_record(const fs::path& run_folder) {
   const fs::path file = run_folder / kFile;
   if (!has_launch_record(run_folder))
-    throw Error({.id = "LAUNCH-TICKET",
-                 .message = "the run was not launched on a target",
-                 .file = file.string(),
-                 .fix = "list the runs with `meshwright runs`"});
+    throw Error("LAUNCH-TICKET", "the run was not launched on a target",
+                {.file = file.string(), .fix = "list the runs with `meshwright runs`"});
   const Json json = read_json(file);
   const auto text = [&](const char* key) { return string_member(json, key, file.string()); };
   LaunchRecord t{.target = {.where = Where::local, .text = text("on")},
@@ -356,11 +353,8 @@ void JobStream::take(const Frame& data) {
   Source& s = sources_[which];
   const long long at = int_member(data.head, "at", "frame");
   if ((name != "out" && name != "err") || at < 0 || static_cast<std::uint64_t>(at) != s.base + s.fed)
-    throw Error({.id = "LAUNCH-STREAM",
-                 .message = "the data does not follow the previous data",
-                 .place = valid_utf8(name),
-                 .found = std::to_string(at),
-                 .expected = std::to_string(s.base + s.fed)},
+    throw Error("LAUNCH-STREAM", "the data does not follow the previous data",
+                {.place = valid_utf8(name), .found = std::to_string(at), .expected = std::to_string(s.base + s.fed)},
                 Error::Kind::failed);
   seconds_ = std::max(seconds_, number_member(data.head, "seconds", "frame"));
   s.fed += data.bytes.size();

@@ -41,10 +41,7 @@ std::string check_target(const LaunchRequest& request, const std::string& folder
 
 void check_text(const std::string& text, const char* option) {
   if (text.find('\0') != std::string::npos || text.find('\n') != std::string::npos || valid_utf8(text) != text)
-    throw Error({.id = "LAUNCH-TEXT",
-                 .message = "the value is not a single line of text",
-                 .place = option,
-                 .found = valid_utf8(text)});
+    throw Error("LAUNCH-TEXT", "the value is not a single line of text", {.place = option, .found = valid_utf8(text)});
 }
 
 // Checks that the paths in "A|B" are below the job's folder.
@@ -60,9 +57,8 @@ void check_fetch(const std::string& paths) {
 // launch.json contains these texts.
 void check_no_credentials(const std::string& text, const char* option) {
   if (without_url_secrets(text) != text)
-    throw Error({.id = "LAUNCH-SECRET",
-                 .message = "a URL contains credentials, which launch.json would store",
-                 .place = option,
+    throw Error("LAUNCH-SECRET", "a URL contains credentials, which launch.json would store",
+                {.place = option,
                  .found = text,
                  .fix = "let the job read the credentials from a file or its environment on the target"});
 }
@@ -72,10 +68,8 @@ LaunchRecord open_launch_record(const store::Store& store, const store::RunId& r
   LaunchRecord record = load_launch_record(store.run_folder(run));
   const auto row = store.find(run);
   if (!row || !can_reattach(store, *row))
-    throw Error({.id = "LAUNCH-ENDED",
-                 .message = "the run has ended, or its job was never started",
-                 .place = run,
-                 .fix = "launch the experiment again"});
+    throw Error("LAUNCH-ENDED", "the run has ended, or its job was never started",
+                {.place = run, .fix = "launch the experiment again"});
   return record;
 }
 
@@ -93,9 +87,8 @@ LaunchResult launch(const LaunchRequest& request, const plan::PlanContext& conte
   check_text(request.folder, "--dir");
   for (const std::string& path : request.fetch) check_fetch(path);
   if (request.target.launcher != Launcher::none && model::serves(request.recipe))
-    throw Error({.id = "LAUNCH-TARGET",
-                 .message = "a server cannot be started on several hosts",
-                 .place = "--on",
+    throw Error("LAUNCH-TARGET", "a server cannot be started on several hosts",
+                {.place = "--on",
                  .found = request.target.text,
                  .expected = "a training recipe",
                  .fix = "start each server on its own host"});

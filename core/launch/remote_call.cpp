@@ -35,12 +35,8 @@ std::string script(const std::vector<std::string>& arguments) {
     const auto at = head.find(key);
     return at != head.end() && at->is_string() ? valid_utf8(at->get<std::string>()) : std::string();
   };
-  throw Error({.id = text("id"),
-               .message = text("message"),
-               .file = text("file"),
-               .found = text("found"),
-               .expected = text("expected"),
-               .fix = text("fix")});
+  throw Error(text("id"), text("message"),
+              {.file = text("file"), .found = text("found"), .expected = text("expected"), .fix = text("fix")});
 }
 
 // The last output of the connecting program, on one line.
@@ -79,10 +75,8 @@ constexpr std::string_view kMark = "@mw ";
 constexpr size_t kMostHead = 1 << 18, kMostBytes = 1 << 20;
 
 [[noreturn]] void broken(const std::string& message, std::string_view found) {
-  throw Error({.id = "LAUNCH-STREAM",
-               .message = message,
-               .found = valid_utf8(found.substr(0, 80)),
-               .expected = "frames of Meshwright's remote.py"},
+  throw Error("LAUNCH-STREAM", message,
+              {.found = valid_utf8(found.substr(0, 80)), .expected = "frames of Meshwright's remote.py"},
               Error::Kind::failed);
 }
 
@@ -146,9 +140,8 @@ CallResult call_remote(const LaunchTarget& target, const std::filesystem::path& 
   if (silent) process.kill(SIGKILL);
   const int exit_code = process.wait();
   if (exit_code == kNoPython)
-    throw Error({.id = "LAUNCH-PYTHON",
-                 .message = "python3 is not installed",
-                 .place = target.text,
+    throw Error("LAUNCH-PYTHON", "python3 is not installed",
+                {.place = target.text,
                  .expected = "Python 3.6 or newer in the PATH of a login shell",
                  .fix = "install Python on the target"});
   const std::string output = last_output(state.answer.diagnostics);
@@ -178,10 +171,8 @@ CallResult retry_until_answered(const std::function<CallResult(const OnFrame& co
       why = error.what();
     }
     if (Clock::now() - last_frame > timing.give_up)
-      throw Error({.id = "LAUNCH-LOST",
-                   .message = "no connection for " + duration_text(timing.give_up),
-                   .found = why,
-                   .fix = "reattach when the target is reachable again; the job may still be running"},
+      throw Error("LAUNCH-LOST", "no connection for " + duration_text(timing.give_up),
+                  {.found = why, .fix = "reattach when the target is reachable again; the job may still be running"},
                   Error::Kind::failed);
     waiting(why);
     std::mutex mutex;
@@ -198,9 +189,8 @@ Error unreachable(const LaunchTarget& target, const CallResult& answer) {
   std::string by_hand = "ssh ";
   if (!target.ssh_config.empty()) by_hand += "-F " + shell_quoted(target.ssh_config.string()) + " ";
   if (!target.port.empty()) by_hand += "-p " + target.port + " ";
-  return Error({.id = "LAUNCH-REACH",
-                .message = "the target cannot be reached",
-                .place = target.text,
+  return Error("LAUNCH-REACH", "the target cannot be reached",
+               {.place = target.text,
                 .found = answer.diagnostics,
                 .fix = ssh ? "run this command until it connects without a prompt: " + by_hand + target.host
                            : "run this command to find the cause: " + command_line(target, "true").back()});

@@ -19,12 +19,8 @@ constexpr const char* kForms =
 
 [[noreturn]] void refuse(std::string_view text, const std::string& message, const std::string& expected,
                          const std::string& fix = {}) {
-  throw Error({.id = "LAUNCH-TARGET",
-               .message = message,
-               .place = "--on",
-               .found = std::string(text),
-               .expected = expected,
-               .fix = fix});
+  throw Error("LAUNCH-TARGET", message,
+              {.place = "--on", .found = std::string(text), .expected = expected, .fix = fix});
 }
 
 bool all_of(std::string_view text, std::string_view allowed) {

@@ -38,9 +38,8 @@ std::vector<std::string> catalogue_ids() {
 Config catalogue_config(std::string_view id) {
   for (const Config& config : models())
     if (config.id == id) return config;
-  throw Error({.id = "MODEL-ID",
-               .message = "unknown model",
-               .place = "model.id",
+  throw Error("MODEL-ID", "unknown model",
+              {.place = "model.id",
                .found = std::string(id),
                .expected = "a catalogue id; nearest: " + nearest_names_text(id, catalogue_ids()),
                .fix = "choose one of these, or set model.path to a folder with a config.json"});

@@ -76,9 +76,8 @@ class ConfigObject {
   }
   [[noreturn]] void fail(const std::string& key, const std::string& message, const std::string& found,
                          const std::string& expected, const std::string& fix = "") const {
-    throw Error({.id = "CONFIG",
-                 .message = message,
-                 .file = file_,
+    throw Error("CONFIG", message,
+                {.file = file_,
                  .place = key.empty() ? prefix_.substr(0, prefix_.empty() ? 0 : prefix_.size() - 1) : prefix_ + key,
                  .found = valid_utf8(found),
                  .expected = expected,
@@ -634,23 +633,17 @@ Config text_only(Config config) {
 
 Json to_hf_config(const Config& config) {
   if (is_planning_only(config))
-    throw Error({.id = "CONFIG",
-                 .message = "this model is known for planning only and cannot be saved",
-                 .file = config.id,
-                 .found = config.hf_model_type,
-                 .expected = "a Gemma model"});
+    throw Error("CONFIG", "this model is known for planning only and cannot be saved",
+                {.file = config.id, .found = config.hf_model_type, .expected = "a Gemma model"});
   const Config text = text_only(config);
-  if (text.layers.empty())
-    throw Error({.id = "CONFIG", .message = "the model has no layers and cannot be saved", .file = config.id});
+  if (text.layers.empty()) throw Error("CONFIG", "the model has no layers and cannot be saved", {.file = config.id});
   Json json = config_json(text);
   const std::string file = text.id + "/config.json";
   Config back = from_hf_config(json, file);
   back.id = text.id;  // a folder name; not part of the format
   if (!(back == text))
-    throw Error({.id = "CONFIG",
-                 .message = "config.json cannot express this model",
-                 .file = file,
-                 .found = "layers that differ in properties without a key"});
+    throw Error("CONFIG", "config.json cannot express this model",
+                {.file = file, .found = "layers that differ in properties without a key"});
   return json;
 }
 

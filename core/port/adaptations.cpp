@@ -314,11 +314,8 @@ std::string default_tpu(int chips, const plan::PlanContext& context) {
       id = family.prefixes.front() + std::to_string(slice.suffix);
     }
   if (!best)
-    throw Error({.id = "TARGET",
-                 .message = "no v5p slice has as many chips as the recipe has GPUs",
-                 .place = "--tpu",
-                 .found = std::to_string(chips),
-                 .fix = "choose a TPU target with --tpu"});
+    throw Error("TARGET", "no v5p slice has as many chips as the recipe has GPUs",
+                {.place = "--tpu", .found = std::to_string(chips), .fix = "choose a TPU target with --tpu"});
   return id;
 }
 
@@ -348,11 +345,7 @@ PortedToTpu ported_to_tpu(const PortedRecipe& recipe, const std::string& tpu, co
   const std::string id = tpu.empty() ? default_tpu(recipe.processes, context) : tpu;
   const hardware::Target target = context.catalogue.target(id);
   if (target.chip.vendor != hardware::Vendor::tpu)
-    throw Error({.id = "PORT",
-                 .message = "Tunix trains on TPUs",
-                 .place = "--tpu",
-                 .found = id,
-                 .expected = "a TPU slice, e.g. v5p-8"});
+    throw Error("PORT", "Tunix trains on TPUs", {.place = "--tpu", .found = id, .expected = "a TPU slice, e.g. v5p-8"});
   Experiment next = recipe.experiment;
   plan::retarget(next, id, context);
   next.erase("mesh");

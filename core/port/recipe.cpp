@@ -65,9 +65,8 @@ class Mapper {
     take_checkpointing();
     assume_defaults();
     if (out_.mapped.empty())
-      throw Error({.id = "PORT",
-                   .message = "no setting of a TRL or PEFT recipe was found",
-                   .place = "",
+      throw Error("PORT", "no setting of a TRL or PEFT recipe was found",
+                  {.place = "",
                    .found = std::to_string(settings.size()) + " settings",
                    .expected = "arguments of SFTConfig, TrainingArguments or LoraConfig, adapter_config.json, or a "
                                "configuration of Accelerate",
@@ -403,10 +402,10 @@ class Mapper {
     const std::string id = given ? gpu_ : std::to_string(out_.processes) + "xh100";
     const hardware::Target target = context_.catalogue.target(id);
     if (target.devices() != out_.processes)
-      throw Error({.id = "PORT",
-                   .message = "the recipe has " + std::to_string(out_.processes) + " processes, the target " +
-                              std::to_string(target.devices()) + " devices",
-                   .place = "--gpu",
+      throw Error("PORT",
+                  "the recipe has " + std::to_string(out_.processes) + " processes, the target " +
+                      std::to_string(target.devices()) + " devices",
+                  {.place = "--gpu",
                    .found = id,
                    .fix = "use a target with as many devices, e.g. " + std::to_string(out_.processes) + "xh100"});
     out_.experiment.set_value("target.id", id);

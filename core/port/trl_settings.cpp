@@ -157,11 +157,8 @@ class TrlWriter {
 
   TrlSettings write() {
     if (config_.kind != experiment::Kind::train)
-      throw Error({.id = "PORT",
-                   .message = "only training has settings of TRL",
-                   .place = "kind",
-                   .found = std::string(to_string(config_.kind)),
-                   .expected = "train"});
+      throw Error("PORT", "only training has settings of TRL",
+                  {.place = "kind", .found = std::string(to_string(config_.kind)), .expected = "train"});
     add_model();
     add_training();
     if (lora_) add_lora();

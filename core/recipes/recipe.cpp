@@ -27,7 +27,7 @@ void add_templates(const fs::path& folder, std::vector<File>& files) {
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (entry.is_regular_file()) found.push_back(entry.path());
   if (error || found.empty())
-    throw Error({.id = "RECIPE", .message = "the folder of recipe templates does not exist", .file = folder.string()},
+    throw Error("RECIPE", "the folder of recipe templates does not exist", {.file = folder.string()},
                 Error::Kind::failed);
   std::sort(found.begin(), found.end());
   for (const fs::path& file : found)
@@ -87,9 +87,8 @@ using Written = std::map<std::string, std::set<std::string>>;
 
 [[noreturn]] void refuse(const fs::path& folder, const std::string& message, const std::string& found,
                          const std::string& fix) {
-  throw Error({.id = "RECIPE-FOLDER",
-               .message = message,
-               .file = folder.string(),
+  throw Error("RECIPE-FOLDER", message,
+              {.file = folder.string(),
                .found = found,
                .expected = "a folder that does not exist, is empty, or contains an unchanged export",
                .fix = fix});
@@ -187,10 +186,9 @@ std::string_view description(Stack recipe) {
 Stack parse_recipe(std::string_view name) {
   for (const Stack recipe : kRecipes)
     if (to_string(recipe) == name) return recipe;
-  throw Error({.id = "RECIPE",
-               .message = "unknown recipe",
-               .found = std::string(name),
-               .expected = joined(kRecipes, ", ", [](Stack recipe) { return to_string(recipe); })});
+  throw Error(
+      "RECIPE", "unknown recipe",
+      {.found = std::string(name), .expected = joined(kRecipes, ", ", [](Stack recipe) { return to_string(recipe); })});
 }
 
 std::string hub_name(std::string_view id) {
@@ -217,11 +215,8 @@ std::vector<std::string> pinned_packages(Stack kind, const fs::path& templates) 
 
 std::vector<File> recipe_files(const RecipeInput& input, const fs::path& templates) {
   if (model::is_planning_only(input.model))
-    throw Error({.id = "RECIPE",
-                 .message = "the model is known for planning only and cannot be exported",
-                 .place = "model.id",
-                 .found = input.model.id,
-                 .expected = "a Gemma model"});
+    throw Error("RECIPE", "the model is known for planning only and cannot be exported",
+                {.place = "model.id", .found = input.model.id, .expected = "a Gemma model"});
   const Json settings = settings_json(input);
   std::vector<File> files;
   add_templates(templates / to_string(input.kind), files);

@@ -73,13 +73,11 @@ StreamedTensor tensor(const char* name, formats::TensorDType type, std::int64_t 
 RowPlan plan_rows(const data::TokenizedDataset& dataset, const data::BatchOptions& options, std::int64_t micro_batches,
                   int pad_id) {
   if (micro_batches > kMostRows / std::max(1, options.rows))
-    throw Error({.id = "RECIPE",
-                 .message = "the training run has too many rows to export",
-                 .place = "train.steps",
+    throw Error("RECIPE", "the training run has too many rows to export",
+                {.place = "train.steps",
                  .found = std::to_string(micro_batches) + " batches of " + std::to_string(options.rows) + " rows",
                  .expected = "at most " + std::to_string(kMostRows) + " rows"});
-  if (dataset.train.empty())
-    throw Error({.id = "DATA-EMPTY", .message = "there are no examples", .expected = "at least one"});
+  if (dataset.train.empty()) throw Error("DATA-EMPTY", "there are no examples", {.expected = "at least one"});
   return {.train = dataset.train,
           .held_out = dataset.eval,
           .options = options,

@@ -28,9 +28,8 @@ TrainingMesh mesh_of(const RecipeInput& s, const std::vector<mesh::MeshAxis>& ax
     if (s.kind == model::Stack::vllm_gpu && s.model.experts > 0 && a.name == mesh::kExpertAxis) size = &m.ep;
     if (!size)
       throw Error(
-          {.id = "RECIPE",
-           .message = "this software does not support the mesh axis",
-           .place = "mesh." + a.name,
+          "RECIPE", "this software does not support the mesh axis",
+          {.place = "mesh." + a.name,
            .found = a.name,
            .expected = "fsdp, tp or data",
            .fix = mesh::intended_axis(a.name).empty() ? "" : "did you mean " + mesh::intended_axis(a.name) + "?"});
@@ -59,22 +58,17 @@ Json lora_json(const RecipeInput& s, const model::TensorInventory& inventory) {
   const double alpha = l.at("alpha").get<double>();
   const bool rslora = l.at("rslora").get<bool>();
   if (s.kind == model::Stack::tunix && (!l.at("rank_pattern").empty() || !l.at("alpha_pattern").empty()))
-    throw Error({.id = "RECIPE",
-                 .message = "this recipe does not support ranks and alphas per module",
-                 .place = l.at("rank_pattern").empty() ? "lora.alpha_pattern" : "lora.rank_pattern",
+    throw Error("RECIPE", "this recipe does not support ranks and alphas per module",
+                {.place = l.at("rank_pattern").empty() ? "lora.alpha_pattern" : "lora.rank_pattern",
                  .expected = "none",
                  .fix = "remove the pattern, or export trl-fsdp"});
   const bool peft = s.kind == model::Stack::trl_fsdp;
   if (l.at("dora").get<bool>() && !peft)
-    throw Error({.id = "RECIPE",
-                 .message = "this recipe does not compute DoRA",
-                 .place = "lora.dora",
-                 .expected = "false",
-                 .fix = "set lora.dora to false, or export trl-fsdp"});
+    throw Error("RECIPE", "this recipe does not compute DoRA",
+                {.place = "lora.dora", .expected = "false", .fix = "set lora.dora to false, or export trl-fsdp"});
   if (l.at("plus_ratio").get<double>() != 1 && !peft)
-    throw Error({.id = "RECIPE",
-                 .message = "this recipe has one learning rate for A and B",
-                 .place = "lora.plus_ratio",
+    throw Error("RECIPE", "this recipe has one learning rate for A and B",
+                {.place = "lora.plus_ratio",
                  .found = number_text(l.at("plus_ratio").get<double>()),
                  .expected = "1",
                  .fix = "set lora.plus_ratio to 1, or export trl-fsdp"});
@@ -86,11 +80,9 @@ Json lora_json(const RecipeInput& s, const model::TensorInventory& inventory) {
   for (const lint::LoraModule& m : lint::matching_modules(lint::lora_modules(inventory, naming_of(s.kind)), pattern))
     for (const model::Role role : m.roles) modules.push_back({m.layer, std::string(model::hf_module_name(role))});
   if (modules.empty())
-    throw Error({.id = "RECIPE",
-                 .message = "the expression matches no module of the model",
-                 .place = "lora.module_path",
-                 .found = pattern,
-                 .fix = "leave it empty to derive it from lora.targets"});
+    throw Error(
+        "RECIPE", "the expression matches no module of the model",
+        {.place = "lora.module_path", .found = pattern, .fix = "leave it empty to derive it from lora.targets"});
   l["modules"] = std::move(modules);
   l.erase("adapter");  // exported to adapter/
   return l;

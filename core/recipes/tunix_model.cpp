@@ -16,9 +16,8 @@ using model::Family;
 using model::Layer;
 
 [[noreturn]] void throw_unsupported(const Config& c, const std::string& what, const std::string& found) {
-  throw Error({.id = "RECIPE",
-               .message = "Tunix does not support " + what,
-               .place = "model",
+  throw Error("RECIPE", "Tunix does not support " + what,
+              {.place = "model",
                .found = c.id + ": " + found,
                .expected = "a model that Tunix supports",
                .fix = "export trl-fsdp or torchax instead"});

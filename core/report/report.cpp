@@ -251,8 +251,7 @@ void add_plan(const plan::ExperimentPlan& planned, ReportItem& item) {
 }  // namespace
 
 std::string html_report(const std::vector<ReportItem>& items, const std::string& written) {
-  if (items.empty())
-    throw Error({.id = "COMPARE", .message = "a report needs a run", .found = "0", .expected = "1 or more"});
+  if (items.empty()) throw Error("COMPARE", "a report needs a run", {.found = "0", .expected = "1 or more"});
   std::vector<ComparedRun> runs;
   for (const ReportItem& item : items) runs.push_back(item.run);
   const compare::Comparison comparison = runs.size() == 1 ? compare::results_of(runs[0]) : compare::compare(runs);

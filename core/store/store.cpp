@@ -70,26 +70,21 @@ std::string event_json(const Event& event, const RunId& run, const fs::path& run
 // Runs contain dataset text and prompts, so new folders are readable only by the owner.
 fs::path database_file(const fs::path& folder) {
   if (folder.empty())
-    throw Error({.id = "STORE-FOLDER",
-                 .message = "the run store has no folder",
-                 .fix = "set one with --runs-dir or $MESHWRIGHT_RUNS, or set HOME to your home folder"});
+    throw Error("STORE-FOLDER", "the run store has no folder",
+                {.fix = "set one with --runs-dir or $MESHWRIGHT_RUNS, or set HOME to your home folder"});
   keep_private(folder);
   make_folders(folder);
   return folder / "runs.sqlite";
 }
 
 Error store_gone(const fs::path& folder, const std::string& consequence, const std::string& fix) {
-  return Error({.id = "STORE-GONE",
-                .message = "the runs folder was deleted, moved or replaced while it was in use; " + consequence,
-                .file = folder.string(),
-                .fix = fix},
-               Error::Kind::failed);
+  return Error("STORE-GONE", "the runs folder was deleted, moved or replaced while it was in use; " + consequence,
+               {.file = folder.string(), .fix = fix}, Error::Kind::failed);
 }
 
 Error read_only(const fs::path& folder) {
-  return Error({.id = "STORE-UNWRITABLE",
-                .message = "the run store is read-only",
-                .file = folder.string(),
+  return Error("STORE-UNWRITABLE", "the run store is read-only",
+               {.file = folder.string(),
                 .fix = "allow writing there, or choose another folder for the runs (--runs-dir or $MESHWRIGHT_RUNS)"});
 }
 
@@ -631,10 +626,8 @@ void Store::purge(const RunId& run) {
   Transaction transaction(impl_->db);
   SqlStatement deleted(impl_->db, "SELECT 1 FROM runs WHERE id=? AND trash=1");
   if (!deleted.bind(run_number(run)).step())
-    throw Error({.id = "RUN-KEPT",
-                 .message = run + " is not deleted, so it cannot be removed for good",
-                 .file = impl_->folder.string(),
-                 .fix = "delete the run first"});
+    throw Error("RUN-KEPT", run + " is not deleted, so it cannot be removed for good",
+                {.file = impl_->folder.string(), .fix = "delete the run first"});
   deleted.reset();
   for (const char* sql : {"DELETE FROM events WHERE run=?", "DELETE FROM cursors WHERE run=?",
                           "DELETE FROM chains WHERE run=?", "DELETE FROM runs WHERE id=?"})

@@ -47,9 +47,8 @@ std::string owner(const fs::path& folder) {
 RunLock::RunLock(const fs::path& folder, const RunId& run) : fd_(take(folder)) {
   if (fd_ >= 0) return;
   const std::string who = owner(folder);
-  throw Error({.id = "RUN-LOCKED",
-               .message = run + " is being written by " + who,
-               .file = (folder / "lock").string(),
+  throw Error("RUN-LOCKED", run + " is being written by " + who,
+              {.file = (folder / "lock").string(),
                .found = who,
                .expected = "nobody",
                .fix = "wait until that process ends, or stop it"});

@@ -89,16 +89,14 @@ void prepare_schema(Database& db) {
     return prepare_later_tables(db);
   }
   if (application != kApplicationId)
-    throw Error({.id = "STORE-NOT-A-DATABASE",
-                 .message = "the run store is a database of another program",
-                 .file = db.file().string(),
+    throw Error("STORE-NOT-A-DATABASE", "the run store is a database of another program",
+                {.file = db.file().string(),
                  .found = "application id " + std::to_string(application),
                  .expected = "application id " + std::to_string(kApplicationId),
                  .fix = "move that file away, or choose another folder for the runs (--runs-dir or $MESHWRIGHT_RUNS)"});
   if (version > kSchemaVersion)
-    throw Error({.id = "STORE-NEWER",
-                 .message = "the run store was written by a newer Meshwright",
-                 .file = db.file().string(),
+    throw Error("STORE-NEWER", "the run store was written by a newer Meshwright",
+                {.file = db.file().string(),
                  .found = "schema " + std::to_string(version),
                  .expected = "schema " + std::to_string(kSchemaVersion) + " or older",
                  .fix = "update Meshwright, or choose another folder for the runs"});
@@ -108,9 +106,8 @@ void prepare_schema(Database& db) {
 }
 
 Error unknown_run(const RunId& run, const std::filesystem::path& folder) {
-  return Error({.id = "RUN-UNKNOWN",
-                .message = "the run does not exist",
-                .file = folder.string(),
+  return Error("RUN-UNKNOWN", "the run does not exist",
+               {.file = folder.string(),
                 .found = run,
                 .expected = "an id of the Runs table, such as run-1",
                 .fix = "list the runs with: meshwright runs"});

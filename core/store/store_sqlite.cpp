@@ -138,9 +138,9 @@ Database::~Database() {
 void Database::open() {
   mode_ = open_mode(database_files(file_));
   if (mode_ == OpenMode::impossible)
-    throw Error({.id = "STORE-UNWRITABLE",
-                 .message = "the run store is read-only, and its latest changes are only in the write-ahead log",
-                 .file = file_.string(),
+    throw Error("STORE-UNWRITABLE",
+                "the run store is read-only, and its latest changes are only in the write-ahead log",
+                {.file = file_.string(),
                  .found = file_.filename().string() + "-wal",
                  .fix = "copy the folder to one that you may write to, or allow writing there"});
   const int access = mode_ == OpenMode::read_write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;

@@ -92,9 +92,8 @@ void write_model(const fs::path& folder, const Settings& settings, const engine:
 void read_into(const formats::SafetensorsFile& file, const std::string& name, std::span<float> out) {
   const formats::TensorInfo* info = file.find(name);
   if (!info || info->elements() != static_cast<std::int64_t>(out.size()))
-    throw Error({.id = "CHECKPOINT",
-                 .message = "the checkpoint does not match the settings",
-                 .file = file.path().string(),
+    throw Error("CHECKPOINT", "the checkpoint does not match the settings",
+                {.file = file.path().string(),
                  .place = "tensor " + name,
                  .found = info ? std::to_string(info->elements()) + " elements" : "nothing",
                  .expected = std::to_string(out.size()) + " elements",
@@ -160,9 +159,8 @@ TrainingCounters read_counters(const fs::path& checkpoint) {
     constexpr long long kMost = 1 << 20;
     const long long threads = int_member(state, "threads", file.string());
     if (threads < 1 || threads > kMost)
-      throw Error({.id = "CHECKPOINT",
-                   .message = "the number of threads is impossible",
-                   .file = file.string(),
+      throw Error("CHECKPOINT", "the number of threads is impossible",
+                  {.file = file.string(),
                    .place = "threads",
                    .found = std::to_string(threads),
                    .expected = "1 to " + std::to_string(kMost)});
@@ -171,11 +169,8 @@ TrainingCounters read_counters(const fs::path& checkpoint) {
   if (const Json* evaluations = find_member(state, "evaluations"))  // earlier versions do not write it
     c.evaluations = read_evaluations(*evaluations, file.string());
   if (c.step < 0)
-    throw Error({.id = "CHECKPOINT",
-                 .message = "the step is negative",
-                 .file = file.string(),
-                 .place = "step",
-                 .found = std::to_string(c.step)});
+    throw Error("CHECKPOINT", "the step is negative",
+                {.file = file.string(), .place = "step", .found = std::to_string(c.step)});
   return c;
 }
 

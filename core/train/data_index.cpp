@@ -15,8 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 Error missing(const std::string& what, const std::string& key, const std::string& fix) {
-  return Error(
-      {.id = "MISSING", .message = "the experiment has no " + what, .place = key, .expected = "a path", .fix = fix});
+  return Error("MISSING", "the experiment has no " + what, {.place = key, .expected = "a path", .fix = fix});
 }
 
 model::Family family_of(const experiment::BoundExperiment& config) {

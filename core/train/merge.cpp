@@ -33,13 +33,7 @@ constexpr std::uint64_t kReadahead = 64 << 20, kWriteback = 8 << 20;  // bytes
 
 [[noreturn]] void fail(const fs::path& file, const std::string& message, const std::string& found,
                        const std::string& expected, const std::string& fix) {
-  throw Error({.id = "MERGE",
-               .message = message,
-               .file = file.string(),
-               .place = "",
-               .found = found,
-               .expected = expected,
-               .fix = fix});
+  throw Error("MERGE", message, {.file = file.string(), .place = "", .found = found, .expected = expected, .fix = fix});
 }
 
 // Memory of one piece that is not set to 0 first.

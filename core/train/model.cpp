@@ -23,9 +23,8 @@ engine::WeightSource source_of(const formats::HfWeights& weights) {
 
 void check_vocabulary(const data::Tokenizer& tokenizer, const model::Config& config, const std::string& folder) {
   if (tokenizer.size() <= config.vocab) return;
-  throw Error({.id = "TOKENIZER-SIZE",
-               .message = "the tokenizer has more pieces than the model has embedding rows",
-               .file = folder,
+  throw Error("TOKENIZER-SIZE", "the tokenizer has more pieces than the model has embedding rows",
+              {.file = folder,
                .found = std::to_string(tokenizer.size()) + " pieces",
                .expected = "at most vocab_size " + std::to_string(config.vocab),
                .fix = "use the tokenizer that belongs to this model"});
@@ -74,9 +73,8 @@ std::unique_ptr<data::Tokenizer> load_tokenizer_of(const ModelSettings& settings
 
 LoadedModel load_model(const ModelSettings& settings, const CountProgress& progress) {
   if (settings.path.empty())
-    throw Error({.id = "MODEL",
-                 .message = "model.path is not set",
-                 .place = "model.path",
+    throw Error("MODEL", "model.path is not set",
+                {.place = "model.path",
                  .expected = "a folder with config.json",
                  .fix = "set model.path to the folder of a Gemma model"});
   const model::Config config = formats::read_config(settings.path);
@@ -150,9 +148,8 @@ formats::PeftAdapter read_adapter(const std::filesystem::path& folder, const std
     const bool there = std::any_of(adapter.modules.begin(), adapter.modules.end(),
                                    [&](const auto& m) { return m.target.module == r.target.module; });
     if (!there)
-      throw Error({.id = "ADAPTER",
-                   .message = "the adapter lacks some layers of the model",
-                   .file = folder.string(),
+      throw Error("ADAPTER", "the adapter lacks some layers of the model",
+                  {.file = folder.string(),
                    .place = r.target.module,
                    .found = std::to_string(adapter.modules.size()) + " modules, none for this one",
                    .expected = "modules of all layers",
@@ -170,9 +167,8 @@ const formats::AdapterModule& module_of(const formats::PeftAdapter& adapter, con
                                  [&](const auto& m) { return m.target.module == target.module; });
   if (from == adapter.modules.end() || from->a.size() != a || from->b.size() != b)
     throw Error(
-        {.id = "ADAPTER",
-         .message = "the adapter does not match the LoRA settings",
-         .place = target.module,
+        "ADAPTER", "the adapter does not match the LoRA settings",
+        {.place = target.module,
          .found = from == adapter.modules.end() ? "no tensors for this module" : "rank " + std::to_string(from->rank),
          .expected = "the rank and widths of the LoRA settings",
          .fix = "use the rank and targets of the adapter"});
@@ -186,8 +182,7 @@ size_t trained_index(const engine::Cluster& cluster, const model::LoraTarget& ta
   const auto all = cluster.trained();
   const auto at = std::find_if(all.begin(), all.end(), [&](const auto& t) { return t.name == name; });
   if (at == all.end())
-    throw Error(
-        {.id = "ADAPTER", .message = "the model has no LoRA for this module of the adapter", .place = target.module});
+    throw Error("ADAPTER", "the model has no LoRA for this module of the adapter", {.place = target.module});
   return static_cast<size_t>(at - all.begin());
 }
 
@@ -247,10 +242,8 @@ std::vector<int> prompt_ids(const LoadedModel& model, const std::string& prompt,
   ids.insert(ids.end(), body.begin(), body.end());
   const auto limit = static_cast<size_t>(model.config().max_positions);
   if (ids.size() >= limit)
-    throw Error({.id = "CONTEXT",
-                 .message = "the prompt exceeds the model's context",
-                 .found = std::to_string(ids.size()) + " tokens",
-                 .expected = "fewer than " + std::to_string(limit)});
+    throw Error("CONTEXT", "the prompt exceeds the model's context",
+                {.found = std::to_string(ids.size()) + " tokens", .expected = "fewer than " + std::to_string(limit)});
   options.max_new_tokens = std::min(options.max_new_tokens, static_cast<int>(limit - ids.size()));
   return ids;
 }

@@ -118,9 +118,8 @@ LoadedModel Prover::load_one(const ModelSettings& settings, const char* phase) c
 
 void Prover::load() {
   if (s_.model.mesh.devices() < 2)
-    throw Error({.id = "MESH",
-                 .message = "there is no mesh to prove: one device computes what one device computes",
-                 .place = "mesh",
+    throw Error("MESH", "there is no mesh to prove: one device computes what one device computes",
+                {.place = "mesh",
                  .found = mesh::to_text(s_.model.mesh),
                  .expected = "more than one virtual device",
                  .fix = "set an axis, e.g. --set mesh.tp=2"});

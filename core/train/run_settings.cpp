@@ -21,11 +21,8 @@ namespace {
 
 void require_path(const std::filesystem::path& path, const std::string& key, const std::string& what) {
   if (!path.empty()) return;
-  throw Error({.id = "MISSING",
-               .message = "the " + what + " is not set",
-               .place = key,
-               .expected = "a path",
-               .fix = "set " + key + ", e.g. --set " + key + "=PATH"});
+  throw Error("MISSING", "the " + what + " is not set",
+              {.place = key, .expected = "a path", .fix = "set " + key + ", e.g. --set " + key + "=PATH"});
 }
 
 // A catalogue id has no weights to run. Checks a planning-only id first, so that its error is not "missing folder".
@@ -41,9 +38,8 @@ RunBudget budget_of(const experiment::BoundExperiment& config) {
   if (given.usd <= 0) return budget;
   const double hourly = config.price.usd_per_chip_hour * config.mesh.devices();
   if (hourly <= 0)
-    throw Error({.id = "BUDGET",
-                 .message = "a budget in dollars needs a price",
-                 .place = "budget.usd",
+    throw Error("BUDGET", "a budget in dollars needs a price",
+                {.place = "budget.usd",
                  .found = number_text(given.usd),
                  .expected = "price.usd_per_chip_hour above 0",
                  .fix = "set price.usd_per_chip_hour, or limit budget.hours"});
@@ -56,9 +52,8 @@ RunBudget budget_of(const experiment::BoundExperiment& config) {
 void check_evaluations(const options::Training& train) {
   if (!train.decides_by_evaluation()) return;
   const auto refuse = [&](const char* key, const std::string& fix) {
-    throw Error({.id = "KEEP-BEST",
-                 .message = "nothing would be evaluated that decides which checkpoint is the best",
-                 .place = train.keep_best == options::KeepBest::none ? "train.patience" : "train.keep_best",
+    throw Error("KEEP-BEST", "nothing would be evaluated that decides which checkpoint is the best",
+                {.place = train.keep_best == options::KeepBest::none ? "train.patience" : "train.keep_best",
                  .found = std::string(key) + " is 0",
                  .fix = fix});
   };
@@ -84,9 +79,8 @@ void check_mesh(const Settings& s, const model::Config& config) {
 void check_planned_only(const options::Training& train) {
   const auto refuse = [](bool set, const char* key) {
     if (set)
-      throw Error({.id = "PLAN-OPTION",
-                   .message = "the engine does not have this option; it is for plans of other software",
-                   .place = key,
+      throw Error("PLAN-OPTION", "the engine does not have this option; it is for plans of other software",
+                  {.place = key,
                    .expected = "the default",
                    .fix = std::string("remove ") + key + ", or set target.id and train.stack"});
   };
@@ -134,16 +128,11 @@ Settings data_only_settings(const experiment::BoundExperiment& config, model::Fa
 
 void check_target(const experiment::BoundExperiment& config) {
   if (config.target.id != "cpu")
-    throw Error({.id = "TARGET",
-                 .message = "the engine runs only on this machine",
-                 .place = "target.id",
-                 .found = config.target.id,
-                 .expected = "cpu",
-                 .fix = "set target.id to cpu"});
+    throw Error("TARGET", "the engine runs only on this machine",
+                {.place = "target.id", .found = config.target.id, .expected = "cpu", .fix = "set target.id to cpu"});
   if (config.mesh.devices() > mesh::kMostVirtualDevices)
-    throw Error({.id = "MESH-SIZE",
-                 .message = "the mesh has too many virtual devices for one machine",
-                 .place = "mesh." + config.mesh.axes.back().name,
+    throw Error("MESH-SIZE", "the mesh has too many virtual devices for one machine",
+                {.place = "mesh." + config.mesh.axes.back().name,
                  .found = std::to_string(config.mesh.devices()),
                  .expected = "at most " + std::to_string(mesh::kMostVirtualDevices),
                  .fix = "use a smaller mesh"});
@@ -169,9 +158,8 @@ void require_weights(const ModelSettings& model) {
   if (model.init != options::Init::load || model.path.empty()) return;
   for (const std::filesystem::path& file : formats::weight_files(model.path))
     if (!is_file(file))
-      throw Error({.id = "CHECKPOINT",
-                   .message = "a weight file of the model is missing",
-                   .file = model.path.string(),
+      throw Error("CHECKPOINT", "a weight file of the model is missing",
+                  {.file = model.path.string(),
                    .place = "model.path",
                    .expected = file.filename().string() + ", which the weight index lists",
                    .fix = "download the model again, or choose another folder"});
@@ -198,9 +186,8 @@ data::ChatTemplate chat_template(const experiment::BoundExperiment& config, mode
 Settings train_settings(const experiment::BoundExperiment& config) {
   check_target(config);
   if (config.data.path.empty() && !config.data.source.empty())
-    throw Error({.id = "MISSING",
-                 .message = "the engine does not load data.source itself",
-                 .place = "data.path",
+    throw Error("MISSING", "the engine does not load data.source itself",
+                {.place = "data.path",
                  .found = "data.source " + config.data.source + " without a file",
                  .expected = "a path",
                  .fix = "write the dataset to a file, and set data.path to it: " +

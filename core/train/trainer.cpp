@@ -216,9 +216,8 @@ void TrainingRun::require_evaluations() const {
   const bool by_answers = s_.keep_best == options::KeepBest::answers;
   if (!s_.decides_by_evaluation() || (by_answers ? !prompts_.empty() : evaluation_rows(s_, dataset_.eval).size() > 0))
     return;
-  throw Error({.id = "KEEP-BEST",
-               .message = "no held-out rows decide which checkpoint is the best",
-               .place = keeps_best() ? "train.keep_best" : "train.patience",
+  throw Error("KEEP-BEST", "no held-out rows decide which checkpoint is the best",
+              {.place = keeps_best() ? "train.keep_best" : "train.patience",
                .found = by_answers ? "no held-out row with a prompt" : "no held-out row",
                .fix = "raise data.eval_fraction, or set data.eval_path"});
 }
@@ -364,9 +363,8 @@ bool TrainingRun::step() {
   const auto update_time = Clock::now();
   const double norm = cluster().gradient_norm();
   if (!std::isfinite(loss) || !std::isfinite(norm))
-    throw Error({.id = "NAN-LOSS",
-                 .message = "the loss or the gradient norm is not finite in step " + std::to_string(step),
-                 .place = "step " + std::to_string(step),
+    throw Error("NAN-LOSS", "the loss or the gradient norm is not finite in step " + std::to_string(step),
+                {.place = "step " + std::to_string(step),
                  .found = "loss " + std::to_string(loss) + ", gradient norm " + std::to_string(norm),
                  .expected = "finite values",
                  .fix = "lower train.learning_rate, or resume from the last good checkpoint" +

@@ -85,10 +85,8 @@ EpochCost epoch_cost(const DataEconomy& economy, PadTo pad_to, const TokenPrice&
 DataDetail detail_of(const train::DataIndexRequest& request, const data::Tokenizer& tokenizer,
                      const data::DataRow& row) {
   if (train::stamp_of(request.options) != request.stamp)
-    throw Error({.id = "DATA-CHANGED",
-                 .message = "the file has changed since it was read",
-                 .file = request.options.path.string(),
-                 .fix = "read it again"});
+    throw Error("DATA-CHANGED", "the file has changed since it was read",
+                {.file = request.options.path.string(), .fix = "read it again"});
   data::ScannedRow like;
   like.state = row.state;
   like.format = row.format;

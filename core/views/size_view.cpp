@@ -10,7 +10,7 @@ namespace {
 constexpr double kMostTokens = 9e15;  // doubles are exact up to 2^53
 
 [[noreturn]] void refuse(const char* place, const char* expected) {
-  throw Error({.id = "POINT", .message = "invalid point of a size run", .place = place, .expected = expected});
+  throw Error("POINT", "invalid point of a size run", {.place = place, .expected = expected});
 }
 
 const Json& part(const Json& object, const char* key) {

@@ -78,7 +78,8 @@ bool is_id(const std::string& text, size_t from, size_t to) {
     const size_t end = before.find_last_not_of(" \n");
     return end != std::string_view::npos && before.substr(0, end + 1).ends_with(word);
   };
-  for (const char* word : {"id =", ".rule =", "id=", "problem(", "wrong(", " add(", "fail_file(", "Refused(", "task_{"})
+  for (const char* word :
+       {"id =", ".rule =", "id=", " Error(", "problem(", "wrong(", " add(", "fail_file(", "Refused(", "task_{"})
     if (follows(word)) return true;
   const bool last = text.compare(to, 2, "\"}") == 0 && follows(",") && literal.size() >= 5;
   return last || (literal.find('-') != std::string_view::npos && literal.back() != '-' && literal != "UTF-8");

@@ -158,11 +158,8 @@ QString chart_file_filter() {
 void export_chart(Chart& chart, const std::filesystem::path& file) {
   const std::string ending = file.extension().string();
   if (ending != ".png" && ending != ".svg" && ending != ".csv")
-    throw Error({.id = "EXPORT",
-                 .message = "a chart is not written in this format",
-                 .file = file.string(),
-                 .found = ending,
-                 .expected = ".png, .svg or .csv"});
+    throw Error("EXPORT", "a chart is not written in this format",
+                {.file = file.string(), .found = ending, .expected = ".png, .svg or .csv"});
   const QByteArray content = ending == ".png" ? png_of(chart) : ending == ".svg" ? svg_of(chart) : csv_of(chart);
   write_file_atomically(file, {content.constData(), static_cast<size_t>(content.size())});
 }

@@ -163,7 +163,7 @@ class Tour {
   void open(const store::RunId& run) {
     window_.runs().open(run);
     if (!wait_for([&] { return window_.runs().shown() && window_.runs().shown()->id == run; }, 60000))
-      throw Error({.id = "TOUR", .message = "the run could not be opened", .place = run}, Error::Kind::failed);
+      throw Error("TOUR", "the run could not be opened", {.place = run}, Error::Kind::failed);
   }
 
   void open_run() {
@@ -173,10 +173,8 @@ class Tour {
     if (!sweeps_.empty()) open(longest(RunKind::sweep));
     run_ = longest(RunKind::train);
     if (run_.empty())
-      throw Error({.id = "TOUR",
-                   .message = "the run store has no finished run to show",
-                   .file = options_.runs_folder.string(),
-                   .fix = "run an experiment first"});
+      throw Error("TOUR", "the run store has no finished run to show",
+                  {.file = options_.runs_folder.string(), .fix = "run an experiment first"});
     open(run_);
   }
 

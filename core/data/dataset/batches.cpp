@@ -130,21 +130,17 @@ namespace {
 constexpr size_t kQueue = 2;  // prefetched batches
 
 Error length_error(std::int64_t row, size_t tokens, int max_len) {
-  return Error({.id = "DATA-LEN",
-                .message = "the example does not fit into a row",
-                .place = "row " + std::to_string(row),
+  return Error("DATA-LEN", "the example does not fit into a row",
+               {.place = "row " + std::to_string(row),
                 .found = std::to_string(tokens) + " tokens",
                 .expected = "1 to " + std::to_string(max_len)});
 }
 
 void check(size_t examples, const BatchOptions& options) {
-  if (examples == 0) throw Error({.id = "DATA-EMPTY", .message = "there are no examples", .expected = "at least one"});
+  if (examples == 0) throw Error("DATA-EMPTY", "there are no examples", {.expected = "at least one"});
   if (options.rows < 1)
-    throw Error({.id = "DATA-BATCH",
-                 .message = "the batch size is not positive",
-                 .place = "train.batch",
-                 .found = std::to_string(options.rows),
-                 .expected = "at least 1"});
+    throw Error("DATA-BATCH", "the batch size is not positive",
+                {.place = "train.batch", .found = std::to_string(options.rows), .expected = "at least 1"});
 }
 
 void check(const ExampleSizes& examples, const BatchOptions& options) {
@@ -279,7 +275,7 @@ struct BatchStream::Impl {
 
 BatchStream::BatchStream(ExampleList examples, BatchOptions options, int pad_id, std::int64_t first_batch) {
   check(examples.sizes(), options);
-  if (first_batch < 0) throw Error({.id = "DATA-BATCH", .message = "the index of the first batch is negative"});
+  if (first_batch < 0) throw Error("DATA-BATCH", "the index of the first batch is negative");
   impl_ = std::make_unique<Impl>(std::move(examples), options, pad_id, first_batch);
 }
 BatchStream::~BatchStream() = default;

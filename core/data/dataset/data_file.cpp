@@ -142,9 +142,8 @@ size_t DataFile::read(std::span<char> out) {
     const Decompressor::Step step = decompressor_->run({stored_.data() + at_, filled_ - at_}, out);
     at_ += step.read;
     const auto fail = [&](const std::string& message, const std::string& found) {
-      throw Error({.id = "DATA-COMPRESSED",
-                   .message = message,
-                   .file = name_,
+      throw Error("DATA-COMPRESSED", message,
+                  {.file = name_,
                    .place = "byte " + std::to_string(stored_position_ - static_cast<long>(filled_ - at_)),
                    .found = found,
                    .expected = std::filesystem::path(name_).extension() == ".gz" ? "gzip data" : "zstd data",
@@ -180,9 +179,8 @@ namespace fs = std::filesystem;
 namespace {
 
 [[noreturn]] void refuse_pattern(const fs::path& pattern, const std::string& message, const std::string& expected) {
-  throw Error({.id = "DATA-FILES",
-               .message = message,
-               .file = pattern.string(),
+  throw Error("DATA-FILES", message,
+              {.file = pattern.string(),
                .place = "data",
                .expected = expected,
                .fix = "list the files with ls, and correct the pattern"});

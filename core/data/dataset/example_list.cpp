@@ -64,9 +64,8 @@ Example ExampleList::example(size_t index, const Tokenizer& tokenizer) const {
   Example kept;
   read(index, kept.ids, kept.loss);
   if (example.ids.size() < kept.ids.size() || !std::equal(kept.ids.begin(), kept.ids.end(), example.ids.begin()))
-    throw Error({.id = "DATA-CHANGED",
-                 .message = "the file has changed since it was read",
-                 .file = data_file(options_, row.place.file).string(),
+    throw Error("DATA-CHANGED", "the file has changed since it was read",
+                {.file = data_file(options_, row.place.file).string(),
                  .place = "line " + std::to_string(row.place.line),
                  .fix = "start again, which reads the file again"});
   kept.row = row.row;

@@ -16,9 +16,8 @@ constexpr std::int64_t kMostTokens = 1 << 24, kMostRows = 10'000'000'000;  // th
 constexpr const char* kExpected = "a number of tokens (at least 1) and a number of rows";
 
 Error refused(const std::filesystem::path& file, std::string place, std::string found, std::string expected) {
-  return Error({.id = "DATA-LENGTHS",
-                .message = "invalid length histogram",
-                .file = file.string(),
+  return Error("DATA-LENGTHS", "invalid length histogram",
+               {.file = file.string(),
                 .place = std::move(place),
                 .found = std::move(found),
                 .expected = std::move(expected),
@@ -135,9 +134,8 @@ std::vector<ExampleSize> example_sizes(const LengthCounts& lengths, int max_len,
                                        std::int64_t most) {
   std::vector<ExampleSize> sizes;
   if (const std::int64_t rows = length_stats(lengths).rows; rows > most)
-    throw Error({.id = "DATA-LENGTHS",
-                 .message = "the histogram has too many rows",
-                 .place = "data.lengths",
+    throw Error("DATA-LENGTHS", "the histogram has too many rows",
+                {.place = "data.lengths",
                  .found = std::to_string(rows) + " rows",
                  .expected = "at most " + std::to_string(most)});
   for (const auto& [tokens, rows] : lengths)

@@ -111,11 +111,9 @@ OverlapReport overlap_of(const TokenRows& rows, const DatasetOptions& options, c
 
 void DuplicateRows::add(std::int64_t index, Split split, std::span<const int> ids, std::span<const std::uint8_t> loss) {
   if (index > std::numeric_limits<std::uint32_t>::max())
-    throw Error({.id = "DATA-MANY",
-                 .message = "the data has too many rows to find duplicates",
-                 .place = "data.dedup",
-                 .expected = "at most 2^32 rows",
-                 .fix = "set data.dedup to false, or split the data"});
+    throw Error(
+        "DATA-MANY", "the data has too many rows to find duplicates",
+        {.place = "data.dedup", .expected = "at most 2^32 rows", .fix = "set data.dedup to false, or split the data"});
   RowHash first, second{kSecondHash};
   for (size_t i = 0; i < ids.size(); ++i) {
     first.add(ids[i], loss[i] != 0);

@@ -16,7 +16,7 @@ std::string keys_of(const Json& row) {
 
 [[noreturn]] void refuse(const std::string& message, const std::string& found, const std::string& expected,
                          const std::string& fix = {}) {
-  throw Error({.id = "DATA-ROW", .message = message, .found = found, .expected = expected, .fix = fix});
+  throw Error("DATA-ROW", message, {.found = found, .expected = expected, .fix = fix});
 }
 
 std::string column(const DatasetOptions& options, const std::string& role, const std::string& usual) {
@@ -188,9 +188,8 @@ options::Format detect_format(const Json& row, const DatasetOptions& options) {
   if (row.contains("prompt") && row.contains("completion")) return options::Format::prompt_completion;
   if (row.contains("instruction") && row.contains("output")) return options::Format::alpaca;
   if (row.contains("text")) return options::Format::text;
-  throw Error({.id = "DATA-FORMAT",
-               .message = "the format of the data cannot be detected",
-               .place = "data.columns",
+  throw Error("DATA-FORMAT", "the format of the data cannot be detected",
+              {.place = "data.columns",
                .found = keys_of(row),
                .expected = "prompt and completion, messages, conversations, instruction and output, or text",
                .fix = "set the column names, e.g. data.columns.prompt and data.columns.completion"});
@@ -250,9 +249,8 @@ std::vector<int> turn_markers(const ChatTemplate& chat, const Tokenizer& tokeniz
     const std::vector<int> encoded = tokenizer.encode(marker);
     if (encoded.size() != 1 && chat.folder()) continue;  // a folder's template need not have markers
     if (encoded.size() != 1)
-      throw Error({.id = "TOK-2",
-                   .message = "the chat template does not fit the tokenizer",
-                   .place = "data.chat",
+      throw Error("TOK-2", "the chat template does not fit the tokenizer",
+                  {.place = "data.chat",
                    .found = std::to_string(encoded.size()) + " tokens for " + std::string(marker),
                    .expected = "one token",
                    .fix = "choose the template of this model's family, or none"});
@@ -317,9 +315,8 @@ Example encode_record(const Record& record, const DatasetOptions& options, const
   Example example = std::visit([&](const auto& r) { return encode(r, options, tokenizer); }, record);
   // Text that spells out <bos> would add a second one.
   if (std::count(example.ids.begin(), example.ids.end(), tokenizer.bos()) > 1)
-    throw Error({.id = "TOK-1",
-                 .message = "the text contains the beginning-of-text token",
-                 .found = tokenizer.piece(tokenizer.bos()),
+    throw Error("TOK-1", "the text contains the beginning-of-text token",
+                {.found = tokenizer.piece(tokenizer.bos()),
                  .expected = "text without it; it is added at the start",
                  .fix = "remove it from the data"});
   return example;

@@ -18,9 +18,8 @@ struct TableField {
 
 Error record_error(const std::string& message, const std::string& file, std::string place, std::string found,
                    std::string expected, std::string fix) {
-  return Error({.id = "DATA-ROW",
-                .message = message,
-                .file = file,
+  return Error("DATA-ROW", message,
+               {.file = file,
                 .place = std::move(place),
                 .found = std::move(found),
                 .expected = std::move(expected),
@@ -111,9 +110,8 @@ RowSyntax table_syntax(std::string_view header, std::string_view extension, cons
       throw record_error("the header of the table is not valid UTF-8", file, place_in_record(header, field.at, line),
                          excerpt(field.text), "UTF-8 text", "convert the file: iconv -t UTF-8");
     if (std::find(syntax.columns.begin(), syntax.columns.end(), field.text) != syntax.columns.end())
-      throw Error({.id = "DATA-FORMAT",
-                   .message = "two columns of the table have the same name",
-                   .file = file,
+      throw Error("DATA-FORMAT", "two columns of the table have the same name",
+                  {.file = file,
                    .place = place_in_record(header, field.at, line),
                    .found = excerpt(field.text),
                    .expected = "a header with different names",
@@ -147,12 +145,9 @@ bool is_space(int c) {
 
 Error row_error(const std::string& message, const std::string& file, long line, std::string found = {},
                 const std::string& expected = {}) {
-  return Error({.id = "DATA-ROW",
-                .message = message,
-                .file = file,
-                .place = "line " + std::to_string(line),
-                .found = std::move(found),
-                .expected = expected});
+  return Error(
+      "DATA-ROW", message,
+      {.file = file, .place = "line " + std::to_string(line), .found = std::move(found), .expected = expected});
 }
 
 void strip_line_end(std::string& line) {
@@ -292,9 +287,8 @@ bool RowReader::next_record(RawRow& row) {
       if (more) continue;
       if (examined == 0) return false;
       const std::string place = place_in_record(row.text, end.open_quote(), row.line);
-      throw Error({.id = "DATA-ROW",
-                   .message = "a quoted field has no end",
-                   .file = in_.name(),
+      throw Error("DATA-ROW", "a quoted field has no end",
+                  {.file = in_.name(),
                    .place = place,
                    .expected = "a closing quotation mark within " + std::to_string(kMaxRowBytes >> 20) + " MiB",
                    .fix = "close the field, and double quotation marks within it"});

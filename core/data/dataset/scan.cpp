@@ -35,15 +35,11 @@ std::string conversion_of(const std::filesystem::path& file) {
 
 void check(const DatasetOptions& options) {
   if (options.max_len < 2)
-    throw Error({.id = "DATA-LEN",
-                 .message = "the maximum row length is too small",
-                 .place = "data.max_len",
-                 .found = std::to_string(options.max_len),
-                 .expected = "at least 2"});
+    throw Error("DATA-LEN", "the maximum row length is too small",
+                {.place = "data.max_len", .found = std::to_string(options.max_len), .expected = "at least 2"});
   if (data_extension(options.path) == ".parquet")
-    throw Error({.id = "DATA-FORMAT",
-                 .message = "Parquet files are not supported",
-                 .file = options.path.string(),
+    throw Error("DATA-FORMAT", "Parquet files are not supported",
+                {.file = options.path.string(),
                  .place = "data.path",
                  .found = "a .parquet file",
                  .expected = "JSON Lines (.jsonl), JSON, CSV, TSV or text",
@@ -514,16 +510,15 @@ void refuse_empty(const DatasetOptions& options, const DatasetReport& r, std::in
   add(r.dropped_held_out, "dropped because the held-out rows contain them");
   add(held_out, "held out for evaluation");
   if (!r.problems.empty()) found += "; first: " + r.problems.front().place + ": " + r.problems.front().message;
-  throw Error({.id = "DATA-EMPTY",
-               .message = "the data has no usable row to train on",
-               .file = options.path.string(),
-               .place = "data.path",
-               .found = found,
-               .expected = "at least one row",
-               .fix = r.dropped_long > 0 ? "raise data.max_len or set data.overlong to truncate"
-                      : r.dropped_held_out > 0
-                          ? "remove the training rows from the evaluation file, or set data.dedup to false"
-                          : "check the file and data.format"});
+  throw Error(
+      "DATA-EMPTY", "the data has no usable row to train on",
+      {.file = options.path.string(),
+       .place = "data.path",
+       .found = found,
+       .expected = "at least one row",
+       .fix = r.dropped_long > 0       ? "raise data.max_len or set data.overlong to truncate"
+              : r.dropped_held_out > 0 ? "remove the training rows from the evaluation file, or set data.dedup to false"
+                                       : "check the file and data.format"});
 }
 
 std::int64_t loss_tokens(const ScannedRow& row) {
@@ -552,9 +547,8 @@ ScannedRow rescan_row(const DatasetOptions& options, const Tokenizer& tokenizer,
   text.seek(position, known.example.row);
   text.read([&](long) { return !found; }, 0);
   if (found) return std::move(*found);
-  throw Error({.id = "DATA-CHANGED",
-               .message = "the file has changed and does not contain the row any more",
-               .file = file.options.path.string(),
+  throw Error("DATA-CHANGED", "the file has changed and does not contain the row any more",
+              {.file = file.options.path.string(),
                .place = "line " + std::to_string(position.line),
                .fix = "read the file again"});
 }

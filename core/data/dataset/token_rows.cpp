@@ -147,11 +147,8 @@ void TokenRows::close() {
 }
 
 void TokenRows::damaged(const std::string& place) const {
-  throw Error({.id = "DATA-CACHE",
-               .message = "the stored tokens are damaged",
-               .file = file_,
-               .place = place,
-               .fix = "delete the file; it is made again from the data"},
+  throw Error("DATA-CACHE", "the stored tokens are damaged",
+              {.file = file_, .place = place, .fix = "delete the file; it is made again from the data"},
               Error::Kind::failed);
 }
 

@@ -283,12 +283,10 @@ Value Interpreter::call(const Value& target, const Arguments& arguments) {
 Value Interpreter::call_function(const std::string& name, const Arguments& arguments) {
   if (name == "raise_exception") {
     const auto given = bound(name, arguments, {"message"});
-    throw Error(
-        {.id = "TOK-2",
-         .message = "the chat template refuses the messages: " + excerpt(given[0] ? to_str(*given[0]) : "", 400),
-         .file = source_,
-         .place = "line " + std::to_string(at_.line) + ", column " + std::to_string(at_.column),
-         .fix = "change the messages as the template asks, or choose another template in data.chat"});
+    throw Error("TOK-2", "the chat template refuses the messages: " + excerpt(given[0] ? to_str(*given[0]) : "", 400),
+                {.file = source_,
+                 .place = "line " + std::to_string(at_.line) + ", column " + std::to_string(at_.column),
+                 .fix = "change the messages as the template asks, or choose another template in data.chat"});
   }
   if (name == "strftime_now") {
     const auto given = bound(name, arguments, {"format"});

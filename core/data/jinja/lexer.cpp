@@ -315,9 +315,8 @@ class Lexer {
 
 void fail_template(const std::string& source, Position at, const std::string& message, const std::string& found,
                    const std::string& expected) {
-  throw Error({.id = "TEMPLATE",
-               .message = message,
-               .file = source,
+  throw Error("TEMPLATE", message,
+              {.file = source,
                .place = "line " + std::to_string(at.line) + ", column " + std::to_string(at.column),
                .found = found,
                .expected = expected});
@@ -325,10 +324,7 @@ void fail_template(const std::string& source, Position at, const std::string& me
 
 std::vector<Token> tokenize(std::string_view text, const std::string& source) {
   if (const size_t bad = first_invalid_utf8(text); bad != std::string_view::npos)
-    throw Error({.id = "TEMPLATE",
-                 .message = "the chat template is not UTF-8",
-                 .file = source,
-                 .place = "byte " + std::to_string(bad)});
+    throw Error("TEMPLATE", "the chat template is not UTF-8", {.file = source, .place = "byte " + std::to_string(bad)});
   return Lexer(with_unix_lines(text), source).run();
 }
 

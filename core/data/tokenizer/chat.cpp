@@ -25,7 +25,7 @@ Markers markers(options::ChatFormat format) {
 }
 
 [[noreturn]] void refuse(const std::string& message, const std::string& found, const std::string& expected) {
-  throw Error({.id = "TOK-2", .message = message, .place = "messages", .found = found, .expected = expected});
+  throw Error("TOK-2", message, {.place = "messages", .found = found, .expected = expected});
 }
 
 // Gemma 4 removes thinking from all answers but the last.

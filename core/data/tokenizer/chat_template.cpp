@@ -189,9 +189,8 @@ std::vector<ChatSpan> FolderTemplate::render(const std::vector<Message>& message
   size_t at = 0;
   for (const Range& r : ranges) {
     if (r.begin < at || r.end < r.begin || r.end > text.size())
-      throw Error({.id = "TOK-2",
-                   .message = "the answers cannot be found in the rendered text of the chat template",
-                   .file = source_,
+      throw Error("TOK-2", "the answers cannot be found in the rendered text of the chat template",
+                  {.file = source_,
                    .place = "answer " + std::to_string(&r - ranges.data() + 1),
                    .expected = "a template that renders answers in the order of the messages",
                    .fix = "mark the answers with {% generation %}, or choose a built-in template in data.chat"});
@@ -246,9 +245,8 @@ struct TemplateFiles {
 // A string, or a list of {name, template}.
 void read_member(const Json& value, const fs::path& file, TemplateFiles& out) {
   const auto fail = [&](const std::string& found) {
-    throw Error({.id = "TEMPLATE",
-                 .message = "chat_template is not a template",
-                 .file = file.string(),
+    throw Error("TEMPLATE", "chat_template is not a template",
+                {.file = file.string(),
                  .place = "chat_template",
                  .found = found,
                  .expected = "a string, or a list of objects with name and template"});

@@ -72,8 +72,7 @@ class SentencePieceChecker {
   }
 
   [[noreturn]] void malformed(const std::string& place, const std::string& found) const {
-    throw Error(
-        {.id = "TOKENIZER", .message = "invalid SentencePiece model", .file = file_, .place = place, .found = found});
+    throw Error("TOKENIZER", "invalid SentencePiece model", {.file = file_, .place = place, .found = found});
   }
   [[noreturn]] void unsupported(const std::string& place, const std::string& found, const std::string& expected) const {
     unsupported_tokenizer(file_, place, found, expected);
@@ -94,10 +93,8 @@ class SentencePieceTokenizer : public Tokenizer {
     eos_ = model_.eos_id();
     pad_ = model_.pad_id() >= 0 ? model_.pad_id() : eos_;
     if (bos_ < 0 || eos_ < 0)
-      throw Error({.id = "TOKENIZER",
-                   .message = "the beginning-of-text or end-of-text piece is missing",
-                   .file = source_,
-                   .expected = "<bos> and <eos>"});
+      throw Error("TOKENIZER", "the beginning-of-text or end-of-text piece is missing",
+                  {.file = source_, .expected = "<bos> and <eos>"});
   }
 
   std::vector<int> encode(std::string_view text) const override {
@@ -137,8 +134,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
  private:
   void check(const sentencepiece::util::Status& status, const std::string& message) const {
-    if (!status.ok())
-      throw Error({.id = "TOKENIZER", .message = message, .file = source_, .found = status.error_message()});
+    if (!status.ok()) throw Error("TOKENIZER", message, {.file = source_, .found = status.error_message()});
   }
 
   std::string source_;
@@ -234,10 +230,8 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
     file = path / "tokenizer.json";
     if (!path_exists(file)) file = path / "tokenizer.model";
     if (!path_exists(file))
-      throw Error({.id = "TOKENIZER",
-                   .message = "the folder contains no tokenizer",
-                   .file = path.string(),
-                   .expected = "tokenizer.json or tokenizer.model"});
+      throw Error("TOKENIZER", "the folder contains no tokenizer",
+                  {.file = path.string(), .expected = "tokenizer.json or tokenizer.model"});
   }
   std::unique_ptr<Tokenizer> tokenizer;
   if (file.extension() == ".model")

@@ -12,19 +12,13 @@ namespace mw::data {
 
 void fail_tokenizer(const std::string& source, const std::string& message, const std::string& place,
                     const std::string& found, const std::string& expected) {
-  throw Error({.id = "TOKENIZER",
-               .message = message,
-               .file = source,
-               .place = place,
-               .found = excerpt(found),
-               .expected = expected});
+  throw Error("TOKENIZER", message, {.file = source, .place = place, .found = excerpt(found), .expected = expected});
 }
 
 void unsupported_tokenizer(const std::string& source, const std::string& place, const std::string& found,
                            const std::string& expected) {
-  throw Error({.id = "TOKENIZER",
-               .message = "this tokenizer is not supported",
-               .file = source,
+  throw Error("TOKENIZER", "this tokenizer is not supported",
+              {.file = source,
                .place = place,
                .found = excerpt(found),
                .expected = expected,
@@ -222,10 +216,7 @@ TokenizerFile parse_tokenizer_file(std::string_view text, const std::string& sou
   TokenizerFileHandler reader(text, source);
   Json::sax_parse(text, &reader);
   if (!reader.file.rest.is_object())
-    throw Error({.id = "TOKENIZER",
-                 .message = "the file is not a JSON object",
-                 .file = source,
-                 .expected = "a tokenizer.json"});
+    throw Error("TOKENIZER", "the file is not a JSON object", {.file = source, .expected = "a tokenizer.json"});
   return std::move(reader.file);
 }
 

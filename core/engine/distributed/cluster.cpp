@@ -18,10 +18,8 @@ ClusterOptions as_the_engine_does(ClusterOptions options) {
 
 void check_size(size_t found, std::int64_t expected) {
   if (static_cast<std::int64_t>(found) == expected) return;
-  throw Error({.id = "CLUSTER",
-               .message = "a tensor is read or written with a wrong size",
-               .found = std::to_string(found),
-               .expected = std::to_string(expected)});
+  throw Error("CLUSTER", "a tensor is read or written with a wrong size",
+              {.found = std::to_string(found), .expected = std::to_string(expected)});
 }
 
 }  // namespace
@@ -29,9 +27,8 @@ void check_size(size_t found, std::int64_t expected) {
 std::span<float> values_of(const TrainableTensor& parameter, AdamW* optimizer, size_t index, Cluster::Part part) {
   if (part == Cluster::Part::value) return parameter.value;
   if (!optimizer)
-    throw Error({.id = "CLUSTER",
-                 .message = "gradients and moments are only there while the model is trained",
-                 .place = parameter.name});
+    throw Error("CLUSTER", "gradients and moments are only there while the model is trained",
+                {.place = parameter.name});
   if (part == Cluster::Part::gradient) return parameter.grad;
   return part == Cluster::Part::first_moment ? optimizer->first_moment(index) : optimizer->second_moment(index);
 }

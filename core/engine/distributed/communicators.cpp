@@ -77,9 +77,8 @@ class GroupBarrier {
 size_t checked_devices(const mesh::Mesh& mesh) {
   const int devices = mesh.devices();
   if (devices > mesh::kMostVirtualDevices)
-    throw Error({.id = "MESH-SIZE",
-                 .message = "too many virtual devices",
-                 .place = "mesh",
+    throw Error("MESH-SIZE", "too many virtual devices",
+                {.place = "mesh",
                  .found = std::to_string(devices) + " (" + mesh::to_text(mesh) + ")",
                  .expected = "at most " + std::to_string(mesh::kMostVirtualDevices),
                  .fix = "make an axis smaller"});
@@ -265,9 +264,8 @@ class Group {
     waited_ += seconds_since(start);
     for (size_t m = 0; m < members_; ++m)
       if (!barrier_->published(m).same_call(mine))
-        throw Error({.id = "FABRIC",
-                     .message = "devices of a group make different calls",
-                     .found = std::to_string(barrier_->published(m).floats) + " values in call " +
+        throw Error("FABRIC", "devices of a group make different calls",
+                    {.found = std::to_string(barrier_->published(m).floats) + " values in call " +
                               std::to_string(barrier_->published(m).call),
                      .expected = std::to_string(floats) + " values in call " + std::to_string(kind_)},
                     Error::Kind::failed);

@@ -25,10 +25,8 @@ const mesh::Placement& checked(const mesh::Placement& placement) {
 const ClusterOptions& checked(const ClusterOptions& options) {
   for (const Problem& p : mesh::check_mesh(options.mesh, 0)) throw Error(p);
   if (options.weights == model::WeightType::int8)
-    throw Error({.id = "DTYPE",
-                 .message = "int8 weights run on one device only",
-                 .found = mesh::to_text(options.mesh),
-                 .expected = "f32 or bf16 on a mesh"});
+    throw Error("DTYPE", "int8 weights run on one device only",
+                {.found = mesh::to_text(options.mesh), .expected = "f32 or bf16 on a mesh"});
   return options;
 }
 

@@ -12,14 +12,11 @@ namespace {
 
 void check(std::span<const std::vector<int>> prompts, int vocab) {
   for (const std::vector<int>& prompt : prompts) {
-    if (prompt.empty())
-      throw Error({.id = "PROMPT", .message = "the prompt is empty", .expected = "at least the bos token"});
+    if (prompt.empty()) throw Error("PROMPT", "the prompt is empty", {.expected = "at least the bos token"});
     for (const int id : prompt)
       if (id < 0 || id >= vocab)
-        throw Error({.id = "PROMPT",
-                     .message = "a prompt token is outside the vocabulary",
-                     .found = std::to_string(id),
-                     .expected = "0.." + std::to_string(vocab - 1)});
+        throw Error("PROMPT", "a prompt token is outside the vocabulary",
+                    {.found = std::to_string(id), .expected = "0.." + std::to_string(vocab - 1)});
   }
 }
 

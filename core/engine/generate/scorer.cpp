@@ -105,10 +105,8 @@ class Scoring {
 void check(const TokenBatch& batch) {
   for (const auto& span : {batch.ids, batch.targets, batch.positions, batch.segments})
     if (batch.rows < 0 || batch.len < 0 || span.size() != cells(batch))
-      throw Error({.id = "BATCH",
-                   .message = "a batch array has the wrong length",
-                   .found = std::to_string(span.size()),
-                   .expected = std::to_string(cells(batch)) + " = rows * len"});
+      throw Error("BATCH", "a batch array has the wrong length",
+                  {.found = std::to_string(span.size()), .expected = std::to_string(cells(batch)) + " = rows * len"});
 }
 
 }  // namespace

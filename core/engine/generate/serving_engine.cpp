@@ -12,10 +12,10 @@ namespace mw::engine {
 namespace {
 
 Error bad_capacity(const std::string& message, const std::string& found, const std::string& expected) {
-  return Error({.id = "SERVE", .message = message, .found = found, .expected = expected});
+  return Error("SERVE", message, {.found = found, .expected = expected});
 }
 Error bad_step(const std::string& message, const std::string& found, const std::string& expected) {
-  return Error({.id = "STEP", .message = message, .found = found, .expected = expected});
+  return Error("STEP", message, {.found = found, .expected = expected});
 }
 
 void check(const Transformer& net, const ServingCapacity& capacity) {
@@ -153,9 +153,8 @@ int ServingEngine::add_adapter(std::span<const AdapterValues> values) {
     if (v.rank < 1 || static_cast<std::int64_t>(v.a.size()) != v.rank * t.in ||
         static_cast<std::int64_t>(v.b.size()) != v.rank * t.out ||
         (!v.m.empty() && static_cast<std::int64_t>(v.m.size()) != t.out))
-      throw Error({.id = "LORA",
-                   .message = "an adapter's values have another size than its projection",
-                   .place = t.module,
+      throw Error("LORA", "an adapter's values have another size than its projection",
+                  {.place = t.module,
                    .found = std::to_string(v.a.size()) + " and " + std::to_string(v.b.size()),
                    .expected = std::to_string(v.rank * t.in) + " and " + std::to_string(v.rank * t.out)});
     shapes.push_back({t.layer, projection_of(t.role), t.in, t.out, v.rank, !v.m.empty()});

@@ -48,9 +48,8 @@ Cpu allowed() {
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   const std::optional<Cpu> cpu = parse<Cpu>(name);
   if (!cpu || (*cpu != Cpu::base && (*cpu < kLowest || *cpu > kHighest)))
-    throw Error({.id = "CPU",
-                 .message = "MESHWRIGHT_CPU names no instruction set of this architecture",
-                 .place = "environment",
+    throw Error("CPU", "MESHWRIGHT_CPU names no instruction set of this architecture",
+                {.place = "environment",
                  .found = wish,
                  .expected = kNames,
                  .fix = "unset it to use the best this processor has"});

@@ -178,9 +178,8 @@ const Chosen& chosen(Arithmetic arithmetic) {
   Chosen& own = all[static_cast<size_t>(arithmetic)];
   std::call_once(own.once, [&] {
     if (!has(arithmetic))
-      throw Error({.id = "CPU",
-                   .message = "the processor lacks the kernels' instruction set, or MESHWRIGHT_CPU excludes it",
-                   .place = "kernels",
+      throw Error("CPU", "the processor lacks the kernels' instruction set, or MESHWRIGHT_CPU excludes it",
+                  {.place = "kernels",
                    .found = std::string(to_string(usable_cpu())),
                    .expected = std::string(to_string(arithmetic)),
                    .fix = "unset MESHWRIGHT_CPU, or use a processor that has it"});

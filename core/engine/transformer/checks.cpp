@@ -11,7 +11,7 @@ namespace {
 
 [[noreturn]] void impossible(const model::Config& c, const std::string& place, const std::string& message,
                              const std::string& found, const std::string& expected) {
-  throw Error({.id = "ARCH", .message = message, .file = c.id, .place = place, .found = found, .expected = expected});
+  throw Error("ARCH", message, {.file = c.id, .place = place, .found = found, .expected = expected});
 }
 
 void check_layer(const model::Config& c, size_t index) {
@@ -42,9 +42,8 @@ void check_layer(const model::Config& c, size_t index) {
   std::int64_t rest = index;
   for (size_t i = tensor.hf_shape.size(); i-- > 0; rest /= tensor.hf_shape[i])
     at = std::to_string(rest % tensor.hf_shape[i]) + (at.empty() ? "" : ", ") + at;
-  throw Error({.id = "WEIGHTS",
-               .message = "a weight is not a finite number",
-               .place = "tensor " + tensor.hf_name + ", element " + std::to_string(index) + " ([" + at + "])",
+  throw Error("WEIGHTS", "a weight is not a finite number",
+              {.place = "tensor " + tensor.hf_name + ", element " + std::to_string(index) + " ([" + at + "])",
                .found = value,
                .expected = "finite weights",
                .fix = "the file is damaged or its training diverged; take an earlier checkpoint"});
@@ -60,9 +59,8 @@ std::string text_of(std::uint32_t bits) {
 
 void check_model(const model::Config& c) {
   if (model::is_planning_only(c))
-    throw Error({.id = "ARCH",
-                 .message = "this model is for planning only; the engine runs Gemma 2, 3 and 4",
-                 .file = c.id,
+    throw Error("ARCH", "this model is for planning only; the engine runs Gemma 2, 3 and 4",
+                {.file = c.id,
                  .found = c.hf_model_type,
                  .expected = "a Gemma 2, 3 or 4 text model",
                  .fix = "plan it instead (meshwright plan), or set model.path to the folder of a Gemma model"});
@@ -90,9 +88,8 @@ void check_model(const model::Config& c) {
 
 void check_context(const model::Config& config, std::int64_t tokens) {
   if (tokens <= config.max_positions) return;
-  throw Error({.id = "CONTEXT",
-               .message = "this is longer than the model's context",
-               .file = config.id,
+  throw Error("CONTEXT", "this is longer than the model's context",
+              {.file = config.id,
                .found = std::to_string(tokens) + " tokens",
                .expected = "at most " + std::to_string(config.max_positions),
                .fix = "shorten the text or the answer (data.max_len, sample.max_new_tokens)"});

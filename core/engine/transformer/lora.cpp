@@ -15,10 +15,8 @@ bool matches(const std::string& module, const std::string& pattern) {
   try {
     return Pattern("(.*\\.)?(" + pattern + ")").matches(module);
   } catch (const Error& e) {
-    throw Error({.id = "LORA",
-                 .message = "a rank or alpha pattern is not a regular expression",
-                 .found = pattern,
-                 .expected = e.problem().message});
+    throw Error("LORA", "a rank or alpha pattern is not a regular expression",
+                {.found = pattern, .expected = e.problem().message});
   }
 }
 
@@ -33,32 +31,25 @@ void check(const options::Lora& o) {
   static constexpr const char* kNames[kProjections] = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
                                                        "gate_proj", "up_proj", "down_proj"};
   if (o.targets.empty())
-    throw Error(
-        {.id = "LORA", .message = "no LoRA targets", .place = "lora.targets", .expected = "at least one projection"});
+    throw Error("LORA", "no LoRA targets", {.place = "lora.targets", .expected = "at least one projection"});
   for (const std::string& t : o.targets)
     if (std::find(std::begin(kNames), std::end(kNames), t) == std::end(kNames))
-      throw Error({.id = "LORA",
-                   .message = "an unknown LoRA target",
-                   .place = "lora.targets",
+      throw Error("LORA", "an unknown LoRA target",
+                  {.place = "lora.targets",
                    .found = t,
                    .expected = "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj or down_proj"});
   if (!(o.dropout >= 0 && o.dropout < 1))
-    throw Error({.id = "LORA",
-                 .message = "LoRA dropout is not a probability below 1",
-                 .place = "lora.dropout",
-                 .found = std::to_string(o.dropout)});
+    throw Error("LORA", "LoRA dropout is not a probability below 1",
+                {.place = "lora.dropout", .found = std::to_string(o.dropout)});
   if (o.dora && o.dropout > 0)
-    throw Error({.id = "LORA",
-                 .message = "DoRA is computed without dropout",
-                 .place = "lora.dropout",
+    throw Error("LORA", "DoRA is computed without dropout",
+                {.place = "lora.dropout",
                  .found = std::to_string(o.dropout),
                  .expected = "0",
                  .fix = "set lora.dropout to 0, or lora.dora to false"});
   if (!(o.plus_ratio > 0))
-    throw Error({.id = "LORA",
-                 .message = "the learning rate of B is not above 0",
-                 .place = "lora.plus_ratio",
-                 .found = std::to_string(o.plus_ratio)});
+    throw Error("LORA", "the learning rate of B is not above 0",
+                {.place = "lora.plus_ratio", .found = std::to_string(o.plus_ratio)});
 }
 
 }  // namespace
@@ -72,8 +63,7 @@ std::vector<ResolvedLora> resolve_lora(const model::TensorInventory& inventory, 
       continue;
     const int rank = value_for(t.module, options.rank_pattern, options.rank);
     const float alpha = value_for(t.module, options.alpha_pattern, static_cast<float>(options.alpha));
-    if (rank < 1)
-      throw Error({.id = "LORA", .message = "a LoRA rank below 1", .place = t.module, .found = std::to_string(rank)});
+    if (rank < 1) throw Error("LORA", "a LoRA rank below 1", {.place = t.module, .found = std::to_string(rank)});
     const float scaling = alpha / (options.rslora ? std::sqrt(static_cast<float>(rank)) : static_cast<float>(rank));
     resolved.push_back({t, rank, alpha, scaling});
   }

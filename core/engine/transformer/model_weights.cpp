@@ -140,10 +140,8 @@ Weight* ModelWeights::find_weight(Role role, int layer) {
 Weight* ModelWeights::required_weight(Role role, int layer) {
   Weight* weight = find_weight(role, layer);
   if (!weight)
-    throw Error({.id = "ARCH",
-                 .message = "the model's inventory lacks a tensor",
-                 .file = config.id,
-                 .place = "layer " + std::to_string(layer)});
+    throw Error("ARCH", "the model's inventory lacks a tensor",
+                {.file = config.id, .place = "layer " + std::to_string(layer)});
   return weight;
 }
 
@@ -248,19 +246,14 @@ void ModelWeights::init_random(std::uint64_t seed) {
 
 void ModelWeights::check_trainable(model::TrainMethod method) const {
   if (use == NetworkUse::inference && type != model::WeightType::int8)
-    throw Error(
-        {.id = "TRAIN", .message = "the weights were loaded for inference only", .fix = "load the model for training"});
+    throw Error("TRAIN", "the weights were loaded for inference only", {.fix = "load the model for training"});
   if (type == model::WeightType::int8)
-    throw Error({.id = "DTYPE",
-                 .message = "int8 weights are for inference only",
-                 .found = "int8",
-                 .expected = "f32 or bf16",
-                 .fix = "load the model as bf16 to train it"});
+    throw Error("DTYPE", "int8 weights are for inference only",
+                {.found = "int8", .expected = "f32 or bf16", .fix = "load the model as bf16 to train it"});
   if (method == model::TrainMethod::lora && adapters.empty())
-    throw Error({.id = "LORA", .message = "LoRA training needs adapters", .fix = "add adapters first"});
+    throw Error("LORA", "LoRA training needs adapters", {.fix = "add adapters first"});
   if (method == model::TrainMethod::full && !adapters.empty())
-    throw Error(
-        {.id = "LORA", .message = "full training of a model with adapters", .fix = "merge or drop the adapters first"});
+    throw Error("LORA", "full training of a model with adapters", {.fix = "merge or drop the adapters first"});
 }
 
 void ModelWeights::set_trainable(model::TrainMethod method) {

@@ -47,7 +47,7 @@ void Network::parameters_changed() {
 
 LossSum Network::forward_backward(const TokenBatch& batch, const StepOptions& options) {
   if (!transformer_->weights.trainable)
-    throw Error({.id = "TRAIN", .message = "nothing is trainable yet", .fix = "call set_trainable first"});
+    throw Error("TRAIN", "nothing is trainable yet", {.fix = "call set_trainable first"});
   return run_step(*transformer_, batch, options, StepGoal::gradients);
 }
 
@@ -59,10 +59,8 @@ void Network::logits(const TokenBatch& batch, std::span<float> out) {
   const auto expected =
       static_cast<size_t>(batch.rows) * static_cast<size_t>(batch.len) * static_cast<size_t>(transformer_->vocab());
   if (out.size() != expected)
-    throw Error({.id = "BATCH",
-                 .message = "the logits buffer has the wrong size",
-                 .found = std::to_string(out.size()),
-                 .expected = std::to_string(expected)});
+    throw Error("BATCH", "the logits buffer has the wrong size",
+                {.found = std::to_string(out.size()), .expected = std::to_string(expected)});
   all_logits(*transformer_, batch, {}, out);
 }
 
@@ -70,9 +68,8 @@ void Network::hidden(const TokenBatch& batch, std::span<const float> from, std::
   const size_t expected =
       static_cast<size_t>(batch.rows) * static_cast<size_t>(batch.len) * static_cast<size_t>(transformer_->config.dim);
   if (out.size() != expected || (!from.empty() && from.size() != expected))
-    throw Error({.id = "BATCH",
-                 .message = "hidden states have the wrong size",
-                 .found = std::to_string(from.size()) + " in, " + std::to_string(out.size()) + " out",
+    throw Error("BATCH", "hidden states have the wrong size",
+                {.found = std::to_string(from.size()) + " in, " + std::to_string(out.size()) + " out",
                  .expected = std::to_string(expected)});
   hidden_states(*transformer_, batch, from, out);
 }
@@ -81,9 +78,8 @@ void Network::logits_from(const TokenBatch& batch, std::span<const float> from, 
   const size_t tokens = static_cast<size_t>(batch.rows) * static_cast<size_t>(batch.len);
   if (from.size() != tokens * static_cast<size_t>(transformer_->config.dim) ||
       out.size() != tokens * static_cast<size_t>(transformer_->vocab()))
-    throw Error({.id = "BATCH",
-                 .message = "hidden states or logits have the wrong size",
-                 .found = std::to_string(from.size()) + ", " + std::to_string(out.size()),
+    throw Error("BATCH", "hidden states or logits have the wrong size",
+                {.found = std::to_string(from.size()) + ", " + std::to_string(out.size()),
                  .expected = std::to_string(tokens) + " rows of each"});
   all_logits(*transformer_, batch, from, out);
 }

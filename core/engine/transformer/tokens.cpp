@@ -11,7 +11,7 @@ namespace mw::engine {
 namespace {
 
 Error bad_batch(const std::string& message, const std::string& found, const std::string& expected) {
-  return Error({.id = "BATCH", .message = message, .found = found, .expected = expected});
+  return Error("BATCH", message, {.found = found, .expected = expected});
 }
 
 }  // namespace

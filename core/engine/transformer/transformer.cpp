@@ -206,8 +206,7 @@ LossSum run_step(Transformer& net, const TokenBatch& batch, const StepOptions& o
 
 void hidden_states(Transformer& net, const TokenBatch& batch, std::span<const float> from, std::span<float> out) {
   const Tokens tokens = remove_padding(batch, net.vocab(), net.config.max_positions);
-  if (tokens.count != batch.rows * batch.len)
-    throw Error({.id = "BATCH", .message = "hidden states are of batches without padding"});
+  if (tokens.count != batch.rows * batch.len) throw Error("BATCH", "hidden states are of batches without padding");
   net.buffers.prepare(forward_shape(net.weights, tokens.count));
   const float* x = forward(net, {.tokens = &tokens, .from = from.empty() ? nullptr : from.data()});
   std::copy_n(x, out.size(), out.begin());
@@ -216,7 +215,7 @@ void hidden_states(Transformer& net, const TokenBatch& batch, std::span<const fl
 void all_logits(Transformer& net, const TokenBatch& batch, std::span<const float> from, std::span<float> out) {
   const Tokens tokens = remove_padding(batch, net.vocab(), net.config.max_positions);
   if (!from.empty() && tokens.count != batch.rows * batch.len)
-    throw Error({.id = "BATCH", .message = "hidden states are of batches without padding"});
+    throw Error("BATCH", "hidden states are of batches without padding");
   std::fill(out.begin(), out.end(), 0.0f);
   if (tokens.count == 0) return;
   net.buffers.prepare(forward_shape(net.weights, std::int64_t{batch.rows} * batch.len));

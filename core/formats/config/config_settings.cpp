@@ -16,11 +16,7 @@ std::string to_text(const ConfigPlace& place) {
 }
 
 Error config_error(const std::string& source, int line, const std::string& message, const std::string& fix) {
-  return Error({.id = "PORT",
-                .message = message,
-                .file = source,
-                .place = line > 0 ? "line " + std::to_string(line) : "",
-                .fix = fix});
+  return Error("PORT", message, {.file = source, .place = line > 0 ? "line " + std::to_string(line) : "", .fix = fix});
 }
 
 void require_text(std::string_view text, const std::string& source) {
@@ -100,9 +96,8 @@ std::map<std::string, int> key_lines(std::string_view text) {
 Json json_object(std::string_view text, const std::string& source) {
   Json value = parse_json(text, source);
   if (!value.is_object())
-    throw Error({.id = "PORT",
-                 .message = "the file holds no JSON object",
-                 .file = source,
+    throw Error("PORT", "the file holds no JSON object",
+                {.file = source,
                  .found = json_excerpt(value),
                  .expected = "an object with settings, e.g. adapter_config.json"});
   return value;
@@ -160,9 +155,8 @@ ConfigFile read_config_file(const std::filesystem::path& file) {
   if (ending == ".yaml" || ending == ".yml")
     return {ConfigFormat::yaml, read_yaml_settings(read_text(file, kMaxConfigText), name)};
   if (ending == ".json") return {ConfigFormat::json, read_json_settings(read_text(file, kMaxConfigText), name)};
-  throw Error({.id = "PORT",
-               .message = "the file is not of a kind whose settings can be read",
-               .file = name,
+  throw Error("PORT", "the file is not of a kind whose settings can be read",
+              {.file = name,
                .found = file.extension().string(),
                .expected = ".py, .ipynb, .yaml, .yml or .json",
                .fix = ending == ".bin" ? "a pickled training_args.bin is never loaded; write training_args.json with "

@@ -281,11 +281,8 @@ void write_hf_weights(const fs::path& folder, const model::Config& config, const
                       const ReadTensor& read, TensorDType dtype) {
   const fs::path file = folder / "model.safetensors";
   if (dtype != TensorDType::f32 && dtype != TensorDType::bf16)
-    throw Error({.id = "CHECKPOINT",
-                 .message = "the data type of the weights is not supported",
-                 .file = file.string(),
-                 .expected = "f32 or bf16"},
-                Error::Kind::failed);
+    throw Error("CHECKPOINT", "the data type of the weights is not supported",
+                {.file = file.string(), .expected = "f32 or bf16"}, Error::Kind::failed);
   const std::vector<TensorSpec> specs = specs_of(inventory, dtype);
   Json json = model::to_hf_config(config);
   json["dtype"] = dtype == TensorDType::f32 ? "float32" : "bfloat16";
@@ -305,9 +302,8 @@ void write_hf_weights(const fs::path& folder, const model::Config& config, const
 model::Config model_config(const options::Model& model) {
   if (!model.path.empty()) return read_config(model.path);
   if (model.id.empty())
-    throw Error({.id = "MISSING",
-                 .message = "the experiment has no model",
-                 .place = "model.id",
+    throw Error("MISSING", "the experiment has no model",
+                {.place = "model.id",
                  .expected = "a catalogue id or a folder",
                  .fix = "set model.id, e.g. --set model.id=gemma3-1b, or model.path"});
   return model::catalogue_config(model.id);

@@ -17,7 +17,7 @@ SortedJson read(const std::filesystem::path& file) {
 }
 
 [[noreturn]] void fail(const std::filesystem::path& file, const char* message, const char* expected) {
-  throw Error({.id = "LOG", .message = message, .file = file.string(), .expected = expected});
+  throw Error("LOG", message, {.file = file.string(), .expected = expected});
 }
 
 double number(const SortedJson& object, const char* key) {

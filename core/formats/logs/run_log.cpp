@@ -154,9 +154,8 @@ RunLog read_log(const fs::path& path) {
       break;
   }
   throw Error(
-      {.id = "LOG",
-       .message = "the file is not a known training log",
-       .file = path.string(),
+      "LOG", "the file is not a known training log",
+      {.file = path.string(),
        .expected =
            "TensorBoard event files, trainer_state.json, a .wandb file, training_run.json, trainer_log.jsonl of "
            "LLaMA-Factory, text of torchtune's DiskLogger, output of axolotl, Unsloth or TRL, or a file of events"});

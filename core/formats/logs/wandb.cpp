@@ -193,9 +193,8 @@ std::vector<Scalar> WandbFile::read_more() {
   State& s = *state_;
   const PreadFile file(s.file);
   if (file.size() > kMostDatastore)
-    throw Error({.id = "LOG",
-                 .message = "the file of W&B is too large",
-                 .file = s.file.string(),
+    throw Error("LOG", "the file of W&B is too large",
+                {.file = s.file.string(),
                  .found = std::to_string(file.size()) + " bytes",
                  .expected = "at most " + std::to_string(kMostDatastore)});
   if (s.damaged || file.size() <= s.offset || file.size() < kHeader) return {};
@@ -204,10 +203,8 @@ std::vector<Scalar> WandbFile::read_more() {
   size_t at = 0;
   if (s.offset == 0) {
     if (!bytes.starts_with(":W&B"))
-      throw Error({.id = "LOG",
-                   .message = "the file is not an offline file of W&B",
-                   .file = s.file.string(),
-                   .expected = "\":W&B\" at the start"});
+      throw Error("LOG", "the file is not an offline file of W&B",
+                  {.file = s.file.string(), .expected = "\":W&B\" at the start"});
     at = kHeader;
   }
   while (at + kHeader <= bytes.size()) {
@@ -247,10 +244,8 @@ RunLog read_wandb(const std::filesystem::path& file) {
   RunLog log = reader.log();
   log.scalars = std::move(scalars);
   if (PreadFile(file).size() >= kHeader) return log;
-  throw Error({.id = "LOG",
-               .message = "the file is not an offline file of W&B",
-               .file = file.string(),
-               .expected = "\":W&B\" at the start"});
+  throw Error("LOG", "the file is not an offline file of W&B",
+              {.file = file.string(), .expected = "\":W&B\" at the start"});
 }
 
 }  // namespace mw::formats

@@ -40,13 +40,8 @@ T little(std::span<const std::byte> bytes) {
 
 void fail_orbax(const std::filesystem::path& file, const std::string& message, const std::string& found,
                 const std::string& expected, const std::string& fix, const std::string& place) {
-  throw Error({.id = "ORBAX",
-               .message = message,
-               .file = file.string(),
-               .place = place,
-               .found = found,
-               .expected = expected,
-               .fix = fix});
+  throw Error("ORBAX", message,
+              {.file = file.string(), .place = place, .found = found, .expected = expected, .fix = fix});
 }
 
 std::uint32_t crc32c(std::span<const std::byte> bytes) {

@@ -18,9 +18,8 @@ Blob KvStore::read(const StoredValue& value) {
   if (value.file.empty()) return value.bytes;
   const PreadFile file(value.file);
   if (value.offset > file.size() || value.length > file.size() - value.offset)
-    throw Error({.id = "ORBAX",
-                 .message = "the data file is shorter than its index states",
-                 .file = value.file.string(),
+    throw Error("ORBAX", "the data file is shorter than its index states",
+                {.file = value.file.string(),
                  .place = "byte " + std::to_string(value.offset),
                  .found = std::to_string(file.size()) + " bytes",
                  .expected = std::to_string(value.length) + " bytes from there",

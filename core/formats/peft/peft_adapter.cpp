@@ -20,9 +20,8 @@ namespace {
 constexpr size_t kMaxPatterns = 4096, kMaxLength = 256;
 
 Error fault(const std::string& file, const std::string& place, const std::string& message, const std::string& key) {
-  return Error({.id = "ADAPTER",
-                .message = message,
-                .file = file,
+  return Error("ADAPTER", message,
+               {.file = file,
                 .place = valid_utf8(place),
                 .found = valid_utf8(key.substr(0, 60)),
                 .expected = "a module name or a regular expression"});
@@ -43,9 +42,8 @@ PeftPatterns::PeftPatterns(const std::vector<std::pair<std::string, double>>& pa
                            const std::string& place)
     : file_(file), place_(place) {
   if (patterns.size() > kMaxPatterns)
-    throw Error({.id = "ADAPTER",
-                 .message = "there are too many patterns",
-                 .file = file,
+    throw Error("ADAPTER", "there are too many patterns",
+                {.file = file,
                  .place = place,
                  .found = std::to_string(patterns.size()),
                  .expected = "at most " + std::to_string(kMaxPatterns)});
@@ -320,9 +318,8 @@ void check_sizes(const PeftAdapter& adapter, const fs::path& file) {
                     static_cast<std::int64_t>(m.b.size()) == r * m.target.out &&
                     static_cast<std::int64_t>(m.m.size()) == (adapter.dora ? m.target.out : 0);
     if (!ok)
-      throw Error({.id = "ADAPTER",
-                   .message = "the number of values does not match the rank",
-                   .file = file.string(),
+      throw Error("ADAPTER", "the number of values does not match the rank",
+                  {.file = file.string(),
                    .place = "module " + m.target.module,
                    .found = std::to_string(m.a.size()) + " and " + std::to_string(m.b.size()) + " values",
                    .expected = std::to_string(r) + " x " + std::to_string(m.target.in) + " and " +

@@ -9,9 +9,8 @@
 
 namespace mw::formats::bench {
 void bad(const std::string& place, const Json& found, const std::string& expected) {
-  throw Error({.id = "BENCH",
-               .message = "a field of the result is invalid",
-               .place = valid_utf8(place),
+  throw Error("BENCH", "a field of the result is invalid",
+              {.place = valid_utf8(place),
                .found = json_excerpt(found),
                .expected = expected,
                .fix = "correct the field, or remove it if the value is unknown"});

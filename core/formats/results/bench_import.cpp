@@ -98,9 +98,8 @@ std::vector<BenchSet> each_report(const std::vector<Json>& reports, std::vector<
   const std::set<std::string> keys = bench::first_keys(text);
   const std::string found = joined(keys);
   const bool pytorch = keys.contains("benchmark") && keys.contains("metric");
-  throw Error({.id = "BENCH-KIND",
-               .message = "the file is not a known benchmark result",
-               .file = file,
+  throw Error("BENCH-KIND", "the file is not a known benchmark result",
+              {.file = file,
                .found = found.empty() ? valid_utf8(text.substr(0, 40)) : "keys " + valid_utf8(found).substr(0, 120),
                .expected = "a result of vllm bench serve, GuideLLM (JSON), llama-bench (JSON, JSONL, CSV), AIPerf, "
                            "inference-perf, SGLang bench_serving, MLPerf LoadGen (summary), LLMPerf or Meshwright, or "
@@ -165,8 +164,7 @@ std::vector<BenchSet> read_bench(const std::filesystem::path& path, const CsvMap
       if (set.source.empty()) set.source = file;
       if (set.name.empty()) set.name = path.stem().string();
     }
-    if (points == 0)
-      throw Error({.id = "BENCH", .message = "the file contains no measured point", .expected = "at least one"});
+    if (points == 0) throw Error("BENCH", "the file contains no measured point", {.expected = "at least one"});
     number_equal_names(sets);
     return sets;
   } catch (const Error& error) {

@@ -13,9 +13,8 @@ namespace {
 
 [[noreturn]] void bad(const std::string& file, int line, const std::string& message, const std::string& found,
                       const std::string& expected) {
-  throw Error({.id = "BENCH",
-               .message = message,
-               .file = file,
+  throw Error("BENCH", message,
+              {.file = file,
                .place = "line " + std::to_string(line),
                .found = valid_utf8(found).substr(0, 80),
                .expected = expected});

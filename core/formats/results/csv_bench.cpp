@@ -27,9 +27,8 @@ std::vector<std::string> fields_of(const CsvTable& table, const CsvMapping& mapp
       if (table.header[i] == field) fields[i] = "column " + field;
     const auto found = std::find(table.header.begin(), table.header.end(), column);
     if (found == table.header.end())
-      throw Error({.id = "BENCH",
-                   .message = "the mapping uses a column that does not exist",
-                   .place = "line 1",
+      throw Error("BENCH", "the mapping uses a column that does not exist",
+                  {.place = "line 1",
                    .found = column,
                    .expected = "one of " + nearest_names_text(column, table.header, table.header.size())});
     fields[static_cast<size_t>(found - table.header.begin())] = field;

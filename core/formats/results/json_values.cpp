@@ -82,9 +82,8 @@ std::vector<Json> read_values(std::string_view text, const std::string& file) {
     lines += std::count(text.begin() + static_cast<long>(counted), text.begin() + static_cast<long>(at), '\n');
     counted = at;
     if (values.size() == kMostValues)
-      throw Error({.id = "BENCH",
-                   .message = "the file contains too many values",
-                   .file = file,
+      throw Error("BENCH", "the file contains too many values",
+                  {.file = file,
                    .place = "line " + std::to_string(lines + 1),
                    .expected = "at most " + std::to_string(kMostValues)});
     const size_t end = end_of_value(text, at);

@@ -49,13 +49,8 @@ const DTypeName* row_of(TensorDType dtype) {
 [[noreturn]] void read_fault(const std::filesystem::path& file, const std::string& place, const std::string& message,
                              const std::string& found = "", const std::string& expected = "",
                              const std::string& fix = "") {
-  throw Error({.id = "SAFETENSORS",
-               .message = message,
-               .file = file.string(),
-               .place = place,
-               .found = text_excerpt(found),
-               .expected = expected,
-               .fix = fix});
+  throw Error("SAFETENSORS", message,
+              {.file = file.string(), .place = place, .found = text_excerpt(found), .expected = expected, .fix = fix});
 }
 
 void read_at(const PreadFile& in, std::uint64_t offset, void* out, size_t bytes) {
@@ -164,12 +159,8 @@ void check_cover(std::vector<TensorInfo>& tensors, std::uint64_t data_bytes, con
 
 [[noreturn]] void write_fault(const std::filesystem::path& file, const std::string& name, const std::string& message,
                               const std::string& found = "", const std::string& expected = "") {
-  throw Error({.id = "SAFETENSORS",
-               .message = message,
-               .file = file.string(),
-               .place = "tensor " + valid_utf8(name),
-               .found = found,
-               .expected = expected},
+  throw Error("SAFETENSORS", message,
+              {.file = file.string(), .place = "tensor " + valid_utf8(name), .found = found, .expected = expected},
               Error::Kind::failed);
 }
 
@@ -344,9 +335,8 @@ void write_safetensors(const std::filesystem::path& file, std::span<const Tensor
 
 void FileErrors::operator()(const std::filesystem::path& file, const std::string& place, const std::string& message,
                             const std::string& found, const std::string& expected, const std::string& fix) const {
-  throw Error({.id = id,
-               .message = message,
-               .file = file.string(),
+  throw Error(id, message,
+              {.file = file.string(),
                .place = valid_utf8(place),
                .found = valid_utf8(found),
                .expected = expected,
@@ -411,10 +401,8 @@ void PreadFile::read(std::uint64_t offset, std::span<std::byte> out) const {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw system_error("cannot read", file_.string(), errno);
     if (n == 0)
-      throw Error({.id = "FILE-SHORT",
-                   .message = "the file is shorter than expected",
-                   .file = file_.string(),
-                   .found = "end at byte " + std::to_string(offset)});
+      throw Error("FILE-SHORT", "the file is shorter than expected",
+                  {.file = file_.string(), .found = "end at byte " + std::to_string(offset)});
     offset += static_cast<std::uint64_t>(n);
     out = out.subspan(static_cast<size_t>(n));
   }

@@ -19,9 +19,8 @@ bool holds(const IndexInterval& outer, const IndexInterval& inner) {
 }
 
 [[noreturn]] void impossible(const PlacedTensor& tensor, const std::string& message, const std::string& expected) {
-  throw Error({.id = "ARCH",
-               .message = message,
-               .place = "tensor " + tensor.name,
+  throw Error("ARCH", message,
+              {.place = "tensor " + tensor.name,
                .found = to_text(tensor.spec),
                .expected = expected,
                .fix = "leave these tensors to the preset, or give them the same spec"});

@@ -275,9 +275,8 @@ std::string dimension_text(const std::vector<GridDimension>& dims, const std::ve
   for (size_t d = 0; d < dims.size(); ++d)
     if (mesh.size(asked.axis) <= dims[d].size && dims[d].size % mesh.size(asked.axis) == 0)
       whole += (whole.empty() ? "; it fits on dimension " : ", ") + std::to_string(d);
-  throw Error({.id = "MESH-PLACE",
-               .message = "the axis does not fit on the dimensions of its placement",
-               .place = "mesh." + asked.axis,
+  throw Error("MESH-PLACE", "the axis does not fit on the dimensions of its placement",
+              {.place = "mesh." + asked.axis,
                .found = asked.axis + " " + std::to_string(mesh.size(asked.axis)) + " on " +
                         dimension_text(dims, asked.dimensions),
                .expected = "beside the other axes, a size among " + legal + whole,
@@ -288,16 +287,12 @@ void check_asked(const Mesh& mesh, const std::vector<GridDimension>& dims,
                  const std::vector<RequestedPlacement>& asked) {
   for (const RequestedPlacement& a : asked) {
     if (!mesh.has(a.axis))
-      throw Error({.id = "MESH-PLACE",
-                   .message = "a placement names an axis that the mesh does not define",
-                   .place = "mesh." + a.axis,
-                   .found = a.axis,
-                   .expected = to_text(mesh)});
+      throw Error("MESH-PLACE", "a placement names an axis that the mesh does not define",
+                  {.place = "mesh." + a.axis, .found = a.axis, .expected = to_text(mesh)});
     for (const int d : a.dimensions)
       if (d < 0 || d >= static_cast<int>(dims.size()))
-        throw Error({.id = "MESH-PLACE",
-                     .message = "a placement names a dimension that the grid does not have",
-                     .place = "mesh." + a.axis,
+        throw Error("MESH-PLACE", "a placement names a dimension that the grid does not have",
+                    {.place = "mesh." + a.axis,
                      .found = std::to_string(d),
                      .expected = "0 to " + std::to_string(dims.size() - 1)});
   }

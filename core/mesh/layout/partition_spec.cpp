@@ -87,9 +87,8 @@ class Parser {
     if (!accept(c)) fail(std::string(1, c));
   }
   [[noreturn]] void fail(const std::string& expected) {
-    throw Error({.id = "SPEC-SYNTAX",
-                 .message = "not a PartitionSpec",
-                 .place = "character " + std::to_string(at_ + 1),
+    throw Error("SPEC-SYNTAX", "not a PartitionSpec",
+                {.place = "character " + std::to_string(at_ + 1),
                  .found = std::string(text_.substr(0, 80)),
                  .expected = expected,
                  .fix = "write one entry per dimension, as in (tp, fsdp, -)"});

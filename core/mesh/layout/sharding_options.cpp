@@ -11,11 +11,8 @@ namespace mw::mesh {
 namespace {
 
 Error wrong(const char* id, std::string key, std::string found, std::string expected) {
-  return Error({.id = id,
-                .message = "invalid entry",
-                .place = std::move(key),
-                .found = std::move(found),
-                .expected = std::move(expected)});
+  return Error(id, "invalid entry",
+               {.place = std::move(key), .found = std::move(found), .expected = std::move(expected)});
 }
 
 std::string trimmed(std::string_view text) {

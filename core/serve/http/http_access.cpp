@@ -53,9 +53,8 @@ std::string origin_of(const std::string& text) {
       });
   const std::string_view rest = has_scheme ? std::string_view(origin).substr(mark + 3) : std::string_view();
   if (!host_of(rest) || host_of(rest)->empty())
-    throw Error({.id = "ALLOW-ORIGIN",
-                 .message = "invalid origin of a web page",
-                 .place = "--allow-origin",
+    throw Error("ALLOW-ORIGIN", "invalid origin of a web page",
+                {.place = "--allow-origin",
                  .found = text,
                  .expected = "scheme://host or scheme://host:port",
                  .fix = "use for example --allow-origin http://localhost:3000"});
@@ -68,9 +67,8 @@ std::string origin_of(const std::string& text) {
 std::string allowed_host(const std::string& text) {
   const auto host = host_of(text.find(':') != std::string::npos && !text.starts_with('[') ? "[" + text + "]" : text);
   if (!host || host->empty() || (text.starts_with('[') && !text.ends_with(']')))
-    throw Error({.id = "ALLOW-HOST",
-                 .message = "invalid host name",
-                 .place = "--allow-host",
+    throw Error("ALLOW-HOST", "invalid host name",
+                {.place = "--allow-host",
                  .found = text,
                  .expected = "a name or an address without a port",
                  .fix = "use for example --allow-host gpu-box.lan"});

@@ -331,9 +331,8 @@ bool keeps_alive(const HttpHead& head) {
 int HttpConnections::start(const std::string& host, int port) {
   listener_ = listen_on(host, port);
   if (listener_ < 0)
-    throw Error({.id = "LISTEN",
-                 .message = "cannot listen on the address",
-                 .found = host + ":" + std::to_string(port),
+    throw Error("LISTEN", "cannot listen on the address",
+                {.found = host + ":" + std::to_string(port),
                  .expected = "an address of this machine and a free port",
                  .fix = "choose another port, or 0 for any free one"});
   accepting_ = std::thread([this] { accept_until_stopped(); });

@@ -16,7 +16,7 @@ constexpr int kMaxSizeDigits = 15;  // of a chunk size: below 2^60
 constexpr int kMaxExtension = 1024;
 
 [[noreturn]] void malformed(const std::string& what) {
-  throw Error({.id = "HTTP", .message = "malformed or unsupported request: " + what});
+  throw Error("HTTP", "malformed or unsupported request: " + what);
 }
 
 bool is_control(char c) {

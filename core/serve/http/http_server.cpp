@@ -116,8 +116,7 @@ void require_mentioned(const data::ChatTemplate& chat, const std::string& variab
   const std::string owner = folder ? "the chat template " + folder->source()
                                    : "the built-in chat template " + std::string(to_string(chat.format()));
   if (!folder || !folder->mentions(variable))
-    throw Error(
-        {.id = "REQUEST", .message = owner + " does not use " + variable, .place = place, .expected = "absent"});
+    throw Error("REQUEST", owner + " does not use " + variable, {.place = place, .expected = "absent"});
 }
 
 std::string chat_prompt(const data::ChatTemplate& chat, const OpenAiRequest& request) {
@@ -133,8 +132,7 @@ std::string chat_prompt(const data::ChatTemplate& chat, const OpenAiRequest& req
     const std::string place = "chat_template_kwargs." + value.key();
     for (const char* own : {"messages", "tools", "documents", "add_generation_prompt"})
       if (value.key() == own)
-        throw Error(
-            {.id = "REQUEST", .message = "the server sets this variable itself", .place = place, .expected = "absent"});
+        throw Error("REQUEST", "the server sets this variable itself", {.place = place, .expected = "absent"});
     require_mentioned(chat, value.key(), place);
   }
   return chat.folder() ? chat.folder()->render_prompt(request.chat, request.tools, request.template_values)
@@ -149,11 +147,10 @@ AnswerReading read_answers_as(const AnswerFormat& format, const OpenAiRequest& r
   if (format.has_thoughts()) out.begins_with_thought = end.ends_with(trim(format.thought_begin + format.thought_label));
   if (request.tool_choice != ToolChoice::required && request.tool_choice != ToolChoice::named) return out;
   if (format.notation == CallNotation::none)
-    throw Error({.id = "REQUEST",
-                 .message = "the answer cannot be forced to call a tool, because the notation of calls in the model's "
-                            "chat template is not known",
-                 .place = "tool_choice",
-                 .expected = "auto or none"});
+    throw Error("REQUEST",
+                "the answer cannot be forced to call a tool, because the notation of calls in the model's "
+                "chat template is not known",
+                {.place = "tool_choice", .expected = "auto or none"});
   if (request.tool_choice == ToolChoice::named) out.only_one_call = true;
   out.forced_call = forced_call(format, request.tool_name);
   prompt += format.call_begin + out.forced_call;
@@ -321,14 +318,14 @@ std::string HttpServer::find_adapter(const std::string& name) const {
 Error HttpServer::unknown_model(const std::string& name) const {
   std::string known = model_.name;
   for (const std::string& adapter : model_.adapters) known += ", " + adapter;
-  return Error({.id = "MODEL-NAME", .message = "the model `" + name + "` does not exist", .expected = known});
+  return Error("MODEL-NAME", "the model `" + name + "` does not exist", {.expected = known});
 }
 
 // `text`: of a prompt without ids.
 std::vector<int> HttpServer::tokenize_prompt(const OpenAiRequest& request, const std::string& text) const {
   const data::Tokenizer& tokenizer = *model_.tokenizer;
   const auto reject = [](const std::string& place, const std::string& message, const std::string& expected) {
-    throw Error({.id = "REQUEST", .message = message, .place = place, .expected = expected});
+    throw Error("REQUEST", message, {.place = place, .expected = expected});
   };
   if (request.has_ids) {
     for (const int id : request.prompt_ids)
@@ -383,14 +380,11 @@ GenerationRequest HttpServer::make_request(const OpenAiRequest& request, std::ve
 
 void HttpServer::complete(Endpoint endpoint, const HttpRequest& req, HttpResponse& res) {
   if (stopping_)
-    throw Error({.id = "BUSY", .message = "the server is stopping", .fix = "send the request to another server"},
-                Error::Kind::failed);
+    throw Error("BUSY", "the server is stopping", {.fix = "send the request to another server"}, Error::Kind::failed);
   const OpenAiRequest request = parse_openai_request(endpoint, req.body);
   if (endpoint == Endpoint::chat && model_.chat.is_none())
-    throw Error({.id = "REQUEST",
-                 .message = "the model has no chat template",
-                 .place = "messages",
-                 .expected = "a request to /v1/completions"});
+    throw Error("REQUEST", "the model has no chat template",
+                {.place = "messages", .expected = "a request to /v1/completions"});
   std::string prompt = endpoint == Endpoint::chat ? chat_prompt(model_.chat, request) : request.prompt;
   AnswerReading reading = read_answers_as(format_, request, prompt);
   GenerationRequest generation = make_request(request, tokenize_prompt(request, prompt));

@@ -16,7 +16,7 @@ constexpr size_t kMaxStops = 64, kMaxStopBytes = 4096;
 
 [[noreturn]] void reject(const std::string& key, const std::string& message, const std::string& expected = {},
                          const std::string& found = {}) {
-  throw Error({.id = "REQUEST", .message = message, .place = key, .found = found, .expected = expected});
+  throw Error("REQUEST", message, {.place = key, .found = found, .expected = expected});
 }
 
 // Reads members by key; null means absent, as in the protocol.

@@ -162,9 +162,8 @@ WordPrompts::WordPrompts(const std::function<int(const std::string&)>& count) {
   constexpr int few = 32, many = 160;
   const int a = count(sentence(1, 0, few)), b = count(sentence(1, 0, many));
   if (b <= a || a < 1)
-    throw Error({.id = "SERVER",
-                 .message = "the server does not count prompt tokens",
-                 .found = std::to_string(a) + " for " + std::to_string(few) + " words, " + std::to_string(b) + " for " +
+    throw Error("SERVER", "the server does not count prompt tokens",
+                {.found = std::to_string(a) + " for " + std::to_string(few) + " words, " + std::to_string(b) + " for " +
                           std::to_string(many),
                  .expected = "usage.prompt_tokens that grows with the prompt",
                  .fix = "set the model of the experiment, so that prompts can be sent as token ids"});
@@ -197,8 +196,7 @@ std::string number(double x, const char* format = "%.3g") {
 
 Error server_error(const HttpTarget& target, const std::string& message, const std::string& found,
                    const std::string& expected, const std::string& fix = {}) {
-  return Error(
-      {.id = "SERVER", .message = message, .place = target.url, .found = found, .expected = expected, .fix = fix});
+  return Error("SERVER", message, {.place = target.url, .found = found, .expected = expected, .fix = fix});
 }
 
 std::string describe(const StreamClient::Response& response) {

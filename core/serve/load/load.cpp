@@ -31,9 +31,8 @@ struct Place {
 };
 
 [[noreturn]] void reject(const Place& place, std::string message, std::string found, std::string expected) {
-  throw Error({.id = "WORKLOAD",
-               .message = std::move(message),
-               .file = place.file.string(),
+  throw Error("WORKLOAD", std::move(message),
+              {.file = place.file.string(),
                .place = place.at,
                .found = valid_utf8(found.substr(0, 60)),
                .expected = std::move(expected),
@@ -257,11 +256,8 @@ constexpr std::uint64_t kLengths = 2, kPrompts = 3, kShared = 4, kWarmups = 5, k
 }
 
 Error load_error(std::string message, std::string place, std::string found, std::string expected) {
-  return Error({.id = "LOAD",
-                .message = std::move(message),
-                .place = std::move(place),
-                .found = std::move(found),
-                .expected = std::move(expected)});
+  return Error("LOAD", std::move(message),
+               {.place = std::move(place), .found = std::move(found), .expected = std::move(expected)});
 }
 
 void require(bool good, const char* key, double found, const char* expected) {

@@ -236,9 +236,7 @@ void ServerSimulation::finish(RequestId id) {
 }
 
 void ServerSimulation::fail(const char* what, double found) const {
-  throw Error({.id = "SERVE",
-               .message = std::string("the simulated server cannot continue: ") + what,
-               .found = number_text(found)},
+  throw Error("SERVE", std::string("the simulated server cannot continue: ") + what, {.found = number_text(found)},
               Error::Kind::failed);
 }
 

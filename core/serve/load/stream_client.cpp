@@ -30,9 +30,8 @@ std::string basic_authorization(const std::string& user_info) {
 
 Url parse_url(const std::string& url) {
   const auto reject = [&] {
-    throw Error({.id = "URL",
-                 .message = "invalid server URL",
-                 .place = "sweep.url",
+    throw Error("URL", "invalid server URL",
+                {.place = "sweep.url",
                  .found = url.empty() ? "nothing" : url,
                  .expected = "http://host:port or https://host, without '?' and '#'"});
   };

@@ -212,10 +212,8 @@ bool run_sweep(const SweepSettings& settings, LoadBackend& backend, const std::v
                const SweepCallbacks& callbacks, std::stop_token stop) {
   const std::vector<SweepPoint> points = points_of(settings);
   if (points.empty())
-    throw Error({.id = "LOAD",
-                 .message = "the sweep has no points",
-                 .found = "no rate, no length or no repeat",
-                 .expected = "at least one rate, length and repeat"});
+    throw Error("LOAD", "the sweep has no points",
+                {.found = "no rate, no length or no repeat", .expected = "at least one rate, length and repeat"});
   for (const SweepPoint& p : points) {  // reports an invalid point before the first one runs
     options::LoadSettings small = p.load;
     small.num_prompts = 1, small.warmups = 0;

@@ -15,8 +15,7 @@ constexpr double kMostRate = 1e6;
 constexpr int kMostTokens = 1 << 20;
 
 [[noreturn]] void refuse(const char* key, const std::string& found, const char* expected) {
-  throw Error(
-      {.id = "SWEEP", .message = "invalid value in the sweep", .place = key, .found = found, .expected = expected});
+  throw Error("SWEEP", "invalid value in the sweep", {.place = key, .found = found, .expected = expected});
 }
 
 template <class T>

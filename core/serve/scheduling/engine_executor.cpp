@@ -40,12 +40,11 @@ BlockDemand block_demand(const SchedulerSettings& s, int window) {
 SchedulerSettings lay_out_engine_kv(const model::Config& config, SchedulerSettings s, Bytes kv, OutOfWindowKv windows) {
   const std::int64_t bs = s.kv.block_size;
   if (bs < 1 || s.max_num_seqs < 1 || s.max_model_len < 1 || s.max_num_batched_tokens < 1)
-    throw Error({.id = "SERVE",
-                 .message = "the server could not serve any request",
-                 .found = std::to_string(s.max_num_seqs) + " requests of " + std::to_string(s.max_model_len) +
-                          " tokens, " + std::to_string(s.max_num_batched_tokens) + " tokens in a step, blocks of " +
-                          std::to_string(bs),
-                 .expected = "at least 1 of each"});
+    throw Error(
+        "SERVE", "the server could not serve any request",
+        {.found = std::to_string(s.max_num_seqs) + " requests of " + std::to_string(s.max_model_len) + " tokens, " +
+                  std::to_string(s.max_num_batched_tokens) + " tokens in a step, blocks of " + std::to_string(bs),
+         .expected = "at least 1 of each"});
   std::int64_t bytes[2]{};  // of a block: full layers, sliding ones
   for (const model::Layer& l : config.layers)
     if (l.has_k)
@@ -60,9 +59,8 @@ SchedulerSettings lay_out_engine_kv(const model::Config& config, SchedulerSettin
   const std::int64_t available = kv.value > 0 ? kv.value : most;
   if (available < least)
     throw Error(
-        {.id = "SERVE",
-         .message = "the KV cache is too small for one request of max_model_len tokens",
-         .place = "serve.kv_gib",
+        "SERVE", "the KV cache is too small for one request of max_model_len tokens",
+        {.place = "serve.kv_gib",
          .found = to_text(Bytes(available)),
          .expected = "at least " + to_text(Bytes(least)) + " for " + std::to_string(s.max_model_len) + " tokens",
          .fix = "lower serve.max_model_len or give the KV cache more memory"});
@@ -156,11 +154,8 @@ EngineExecutor::~EngineExecutor() = default;
 
 void EngineExecutor::add_adapter(const std::string& name, const formats::PeftAdapter& adapter) {
   if (name.empty() || adapters_.contains(name))
-    throw Error({.id = "ADAPTER",
-                 .message = "the name of an adapter is empty or already taken",
-                 .place = "serve.adapters",
-                 .found = "\"" + name + "\"",
-                 .expected = "a unique name for each adapter"});
+    throw Error("ADAPTER", "the name of an adapter is empty or already taken",
+                {.place = "serve.adapters", .found = "\"" + name + "\"", .expected = "a unique name for each adapter"});
   std::vector<engine::AdapterValues> values;
   for (const formats::AdapterModule& m : adapter.modules) {
     const auto rank = static_cast<float>(m.rank);
@@ -177,24 +172,20 @@ std::vector<std::string> EngineExecutor::adapters() const {
 
 void EngineExecutor::begin(RequestId id, const GenerationRequest& request) {
   const int vocab = server_.network().config().vocab;
-  if (request.prompt_ids.empty())
-    throw Error({.id = "PROMPT", .message = "the prompt is empty", .expected = "at least one token"});
+  if (request.prompt_ids.empty()) throw Error("PROMPT", "the prompt is empty", {.expected = "at least one token"});
   for (const int token : request.prompt_ids)
     if (token < 0 || token >= vocab)
-      throw Error({.id = "PROMPT",
-                   .message = "a prompt token is outside the vocabulary",
-                   .found = std::to_string(token),
-                   .expected = "0.." + std::to_string(vocab - 1)});
+      throw Error("PROMPT", "a prompt token is outside the vocabulary",
+                  {.found = std::to_string(token), .expected = "0.." + std::to_string(vocab - 1)});
   if (request.prompt_ids.size() >= static_cast<size_t>(max_model_len_))
-    throw Error({.id = "CONTEXT",
-                 .message = "the prompt is too long to generate a token after it",
-                 .found = std::to_string(request.prompt_ids.size()) + " tokens",
+    throw Error("CONTEXT", "the prompt is too long to generate a token after it",
+                {.found = std::to_string(request.prompt_ids.size()) + " tokens",
                  .expected = "less than " + std::to_string(max_model_len_)});
   auto sequence = std::make_shared<Sequence>();
   if (!request.adapter.empty()) {
     const auto found = adapters_.find(request.adapter);
     if (found == adapters_.end())
-      throw Error({.id = "ADAPTER", .message = "the server has no adapter of this name", .found = request.adapter});
+      throw Error("ADAPTER", "the server has no adapter of this name", {.found = request.adapter});
     sequence->adapter = found->second;
   }
   sequence->ids = request.prompt_ids;

@@ -11,11 +11,8 @@ namespace {
 
 void check(const KvLayout& layout) {
   const auto refuse = [](const char* place, std::string found, std::string expected) {
-    throw Error({.id = "SERVE",
-                 .message = "invalid KV cache layout",
-                 .place = place,
-                 .found = std::move(found),
-                 .expected = std::move(expected)});
+    throw Error("SERVE", "invalid KV cache layout",
+                {.place = place, .found = std::move(found), .expected = std::move(expected)});
   };
   if (layout.block_size < 1) refuse("block_size", std::to_string(layout.block_size), "at least one token");
   if (layout.groups.empty()) refuse("KV groups", "none", "at least one");

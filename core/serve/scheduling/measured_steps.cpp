@@ -86,10 +86,8 @@ MeasuredStepModel::Terms MeasuredStepModel::terms_of(const formats::ServingStepW
 
 MeasuredStepModel::MeasuredStepModel(std::span<const formats::TimedStep> steps) {
   if (steps.size() < 2 * kTerms)
-    throw Error({.id = "CALIBRATION",
-                 .message = "too few steps were timed to fit a step model",
-                 .found = std::to_string(steps.size()),
-                 .expected = "at least " + std::to_string(2 * kTerms)});
+    throw Error("CALIBRATION", "too few steps were timed to fit a step model",
+                {.found = std::to_string(steps.size()), .expected = "at least " + std::to_string(2 * kTerms)});
   std::vector<Terms> rows;
   std::vector<double> weights, errors(steps.size());
   for (const formats::TimedStep& s : steps) {

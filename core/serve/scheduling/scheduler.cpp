@@ -36,11 +36,8 @@ struct QueueKey {
 void check(const SchedulerSettings& s) {
   const auto at_least_one = [](const char* key, int value) {
     if (value < 1)
-      throw Error({.id = "SERVE",
-                   .message = "the server could not serve any request",
-                   .place = key,
-                   .found = std::to_string(value),
-                   .expected = "at least 1"});
+      throw Error("SERVE", "the server could not serve any request",
+                  {.place = key, .found = std::to_string(value), .expected = "at least 1"});
   };
   at_least_one("serve.max_num_seqs", s.max_num_seqs);
   at_least_one("serve.max_num_batched_tokens", s.max_num_batched_tokens);

@@ -18,7 +18,7 @@ std::uint64_t adapter_salt(const std::string& adapter) {  // keys and values of 
 }
 
 Error busy(const std::string& message, const std::string& fix) {
-  return Error({.id = "BUSY", .message = message, .fix = fix}, Error::Kind::failed);
+  return Error("BUSY", message, {.fix = fix}, Error::Kind::failed);
 }
 
 }  // namespace
@@ -44,9 +44,8 @@ RequestId ServingLoop::submit(GenerationRequest request, OnTokenEvent on_event) 
   const int prompt_len = static_cast<int>(request.prompt_ids.size());
   const int max_new_tokens = request.sampling.max_new_tokens;
   if (const std::string why = explain_rejection(settings_, prompt_len, max_new_tokens); !why.empty())
-    throw Error({.id = "CONTEXT",
-                 .message = why,
-                 .found = std::to_string(prompt_len) + " prompt tokens and " + std::to_string(max_new_tokens) +
+    throw Error("CONTEXT", why,
+                {.found = std::to_string(prompt_len) + " prompt tokens and " + std::to_string(max_new_tokens) +
                           " tokens to generate",
                  .expected = "at most " + std::to_string(settings_.max_model_len) + " together",
                  .fix = "send a shorter prompt or request fewer tokens"});

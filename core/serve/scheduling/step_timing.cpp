@@ -85,8 +85,7 @@ class ClosedLoopRunner : public Executor {
       changed_.wait(lock, [&] { return open_.empty(); });
     }
     if (!error_.empty())
-      throw Error({.id = "CALIBRATION", .message = "a step failed while steps were being timed", .found = error_},
-                  Error::Kind::failed);
+      throw Error("CALIBRATION", "a step failed while steps were being timed", {.found = error_}, Error::Kind::failed);
     std::vector<formats::TimedStep> steps;
     const std::vector<LoggingExecutor::Entry> log = log_.take();
     for (size_t i = 0; i + 1 < log.size(); ++i) steps.push_back({log[i].work, log[i + 1].begun_s - log[i].begun_s});

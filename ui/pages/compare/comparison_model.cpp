@@ -334,11 +334,8 @@ void export_comparison(const compare::Comparison& comparison, const std::vector<
     Report report(comparison, runs, slo);
     content = painted(report, qs(extension.substr(1))).toStdString();
   } else {
-    throw Error({.id = "EXPORT",
-                 .message = "a comparison is not written in this format",
-                 .file = file.string(),
-                 .found = extension,
-                 .expected = ".csv, .md, .tex, .html, .png, .svg or .pdf"});
+    throw Error("EXPORT", "a comparison is not written in this format",
+                {.file = file.string(), .found = extension, .expected = ".csv, .md, .tex, .html, .png, .svg or .pdf"});
   }
   write_file_atomically(file, content);
 }

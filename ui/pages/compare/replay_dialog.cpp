@@ -125,7 +125,7 @@ QString ReplayDialog::default_mesh(experiment::Experiment server) const {
 experiment::Experiment ReplayDialog::server() const {
   experiment::Experiment experiment = recording_.server;
   if (const auto target = edits_.find("target.id"); target != edits_.end()) try {
-      if (!context_ || !target->second.is_string()) throw Error({.id = "TARGET", .message = "not known"});
+      if (!context_ || !target->second.is_string()) throw Error("TARGET", "not known");
       plan::retarget(experiment, target->second.get<std::string>(), *context_);
     } catch (const Error&) {  // incomplete or unknown: reported by the replay
       experiment.set_value("target.id", target->second);
