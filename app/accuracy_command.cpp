@@ -34,10 +34,7 @@ int run_accuracy(const CommonOptions& common, const AccuracyOptions& options) {
                   {.place = "--kind", .found = options.kind, .expected = "training, memory, throughput, tpot or ttft"});
   }
   const audit::AccuracyReport report = audit::accuracy(input, load_context(), common.stop);
-  if (common.output == Output::json)
-    print_json(to_json(report));
-  else
-    print_text("%s", (options.markdown ? audit::to_markdown(report) : to_text(report)).c_str());
+  print_answer(common, to_json(report), options.markdown ? audit::to_markdown(report) : to_text(report));
   return 0;
 }
 

@@ -21,7 +21,6 @@ struct AuditOptions {
 };
 
 Json finding_json(const formats::BenchSet& set, const audit::AuditFinding& finding) {
-  const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
   const formats::BenchPoint& point = set.points[finding.point];
   Json out{{"set", set.name}, {"point", finding.point}, {"input_len", point.input_len}};
   if (!std::isnan(point.request_rate))
@@ -29,8 +28,8 @@ Json finding_json(const formats::BenchSet& set, const audit::AuditFinding& findi
   out.update({{"rule", finding.rule},
               {"metric", finding.metric},
               {"unit", audit::unit_of(finding.metric)},
-              {"value", number(finding.value)},
-              {"floor", number(finding.floor)},
+              {"value", or_null(finding.value)},
+              {"floor", or_null(finding.floor)},
               {"verdict", to_string(finding.verdict)},
               {"text", finding.text},
               {"formula", finding.formula}});

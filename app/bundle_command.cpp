@@ -27,14 +27,13 @@ int run_bundle(const CommonOptions& common, const BundleOptions& options) {
   const store::Store store(common.runs_folder);
   const importing::BundleContents contents =
       importing::write_bundle(store, options.runs, options.out, options.checkpoints, common.stop);
-  if (common.output == Output::json)
-    print_json({{"file", options.out.string()},
+  print_answer(common,
+               {{"file", options.out.string()},
                 {"runs", contents.runs},
                 {"events", contents.events_of},
                 {"checkpoint_files", contents.files},
-                {"checkpoint_bytes", contents.bytes}});
-  else
-    print_text("%s\n", options.out.c_str());
+                {"checkpoint_bytes", contents.bytes}},
+               options.out.string() + "\n");
   return 0;
 }
 

@@ -76,7 +76,7 @@ void write_comparison(const CommonOptions& common, const fs::path& file, const c
   else if (format == ".tex")
     write_file_atomically(file, to_latex(comparison));
   else if (format == ".json")
-    write_file_atomically(file, to_json(comparison).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    write_file_atomically(file, dump_utf8(to_json(comparison), 2) + "\n");
   else if (has_window() && (format == ".pdf" || format == ".png" || format == ".svg"))
     paint_comparison(common, columns, file);
   else

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // `completion` and `man-page`: completions of shells and the manual page, written from the parser itself.
-#include "app/command_line.h"
-#include "app/man_page.h"
+#include <CLI/CLI.hpp>
+
+#include "app/command_description.h"
 #include "app/output.h"
-#include "app/shell_completion.h"
 #include "core/experiment/parameters.h"
 
 namespace mw::app {

@@ -5,6 +5,7 @@
 #include "app/output.h"
 #include "app/subcommand.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/formats/orbax/tunix_adapter.h"
 #include "core/formats/peft/peft_adapter.h"
 #include "core/jobs/merge_adapter.h"
@@ -59,11 +60,9 @@ model::Config base_config(const ConvertOptions& options, std::vector<std::string
   if (!options.model.empty()) return model::catalogue_config(options.model);
   const std::vector<std::string> ids = models_that_fit(options.adapter);
   if (ids.size() != 1) {
-    std::string found;
-    for (const std::string& id : ids) found += (found.empty() ? "" : ", ") + id;
     throw Error("MODEL", "the shapes of the adapter do not identify its base model",
                 {.file = options.adapter.string(),
-                 .found = found.empty() ? "no Gemma model of the catalogue fits" : found,
+                 .found = ids.empty() ? "no Gemma model of the catalogue fits" : joined(ids),
                  .expected = "exactly one",
                  .fix = "give --base with the base model's folder, or --model with its id"});
   }

@@ -32,10 +32,7 @@ int run_envelope(const CommonOptions& common, const EnvelopeOptions& options) {
   };
   const jobs::EnvelopeRuns runs = jobs::simulate_envelope(experiment, context, progress, common.stop);
   line.clear();
-  if (common.output == Output::json)
-    print_json(jobs::envelope_json(runs, metric));
-  else
-    print_text("%s", jobs::envelope_text(runs, metric).c_str());
+  print_answer(common, jobs::envelope_json(runs, metric), jobs::envelope_text(runs, metric));
   return 0;
 }
 

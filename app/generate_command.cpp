@@ -12,7 +12,7 @@
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/safetensors/safetensors.h"
 #include "core/train/model.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::app {
 namespace fs = std::filesystem;

@@ -18,7 +18,7 @@
 #include "core/formats/results/bench_import.h"
 #include "core/import/bundle.h"
 #include "core/train/model.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::app {
 namespace fs = std::filesystem;

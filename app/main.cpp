@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Parses the command line, runs its subcommand and turns errors into exit codes.
+#include <CLI/CLI.hpp>
 #include <new>
 #include <sstream>
 
-#include "app/command_line.h"
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/stop_signals.h"

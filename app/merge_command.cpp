@@ -100,10 +100,7 @@ int run_parity(const CommonOptions& common, const ParityOptions& options) {
       jobs::check_merged({options.base, options.adapter, options.merged, options.alpha, options.prompts}, print_note,
                          comparison_progress(line), common.stop);
   line.clear();
-  if (common.output == Output::json)
-    print_json(train::to_json(parity));
-  else
-    print_text("%s", train::parity_text(parity).c_str());
+  print_answer(common, train::to_json(parity), train::parity_text(parity));
   return parity.verdict == train::ParityVerdict::passed ? 0 : 1;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "core/base/text.h"
 #include "core/base/units.h"
 
 namespace mw::app {
@@ -27,12 +28,6 @@ size_t bytes_of(unsigned control) {
   return control > 0x100 ? 3 : control >= 0x80 && control != 0x100 ? 2 : 1;
 }
 
-std::string hex(const char* format, unsigned value) {
-  char text[16];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 // Returns valid UTF-8 in which control characters (except newline and tab) and bidirectional marks are escaped.
 std::string terminal_text(std::string_view text) {
   const std::string valid = valid_utf8(text);
@@ -41,7 +36,7 @@ std::string terminal_text(std::string_view text) {
     const unsigned control = control_at(std::string_view(valid).substr(i));
     const bool kept = control == 0 || control == '\n' || control == '\t';
     const unsigned shown = control == 0x100 ? 0 : control;
-    out += kept ? std::string(1, valid[i]) : hex(control > 0x100 ? "\\u%04x" : "\\x%02x", shown);
+    out += kept ? std::string(1, valid[i]) : formatted(control > 0x100 ? "\\u%04x" : "\\x%02x", shown);
     i += kept ? 1 : bytes_of(control);
   }
   return out;
@@ -66,7 +61,7 @@ void write_json(std::string text) {
   for (size_t i = 0; i < text.size();) {
     const unsigned control = text[i] == '\n' ? 0 : control_at(std::string_view(text).substr(i));
     const size_t n = control == 0 ? 1 : bytes_of(control);
-    out += control == 0 ? std::string(1, text[i]) : hex("\\u%04x", control);
+    out += control == 0 ? std::string(1, text[i]) : formatted("\\u%04x", control);
     i += n;
   }
   out += '\n';
@@ -94,12 +89,19 @@ void print_note(const std::string& note) {
   print_error("note: %s\n", note.c_str());
 }
 
+void print_answer(const CommonOptions& common, const Json& json, const std::string& text) {
+  if (common.output == Output::json)
+    print_json(json);
+  else
+    print_text("%s", text.c_str());
+}
+
 void print_json(const Json& json) {
-  write_json(json.dump(2, ' ', false, Json::error_handler_t::replace));
+  write_json(dump_utf8(json, 2));
 }
 
 void print_json_line(const Json& json) {
-  write_json(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  write_json(dump_utf8(json));
 }
 
 void print_external_result(const std::string& run, const event::Finished& finished) {
@@ -115,10 +117,6 @@ std::string number_or_dash(double value, int digits) {
 using namespace std::chrono_literals;
 
 ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
-ProgressLine::~ProgressLine() {
-  clear();
-}
-
 void ProgressLine::clear() {
   if (shown_) std::fputs("\r\x1b[K", stderr);
   shown_ = false;

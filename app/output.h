@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/event.h"
+#include "app/subcommand.h"
 #include "core/base/json.h"
 #include "core/views/run_view.h"
 
@@ -17,8 +17,10 @@ namespace mw::app {
 [[gnu::format(printf, 1, 2)]] void print_error(const char* format, ...);
 
 void print_note(const std::string& note);  // "note: ..." on standard error
-void print_json(const Json& json);         // an indented document on standard output
-void print_json_line(const Json& json);    // one line on standard output, flushed
+// Prints the answer of a subcommand: `json` with --json, else `text`.
+void print_answer(const CommonOptions& common, const Json& json, const std::string& text);
+void print_json(const Json& json);       // an indented document on standard output
+void print_json_line(const Json& json);  // one line on standard output, flushed
 
 // Prints "run-3 done: 40 steps in 12 s", with the error if there was one.
 void print_external_result(const std::string& run, const event::Finished& finished);
@@ -29,7 +31,7 @@ std::string number_or_dash(double value, int digits = 4);  // "-" for NaN
 class ProgressLine {
  public:
   ProgressLine();
-  ~ProgressLine();
+  ~ProgressLine() { clear(); }
   void update(const std::string& text);   // rate-limited
   void message(const std::string& text);  // prints a line that stays above the progress line
   void clear();                           // call before printing to the terminal by other means

@@ -55,10 +55,7 @@ int run_to_trl(const CommonOptions& common, const PortCommandOptions& options) {
     write_file_atomically(fs::path(options.out).replace_extension(".yaml"), settings.accelerate);
   }
   if (!options.document.empty()) write_file_atomically(options.document, port::trl_document(settings));
-  if (common.output == Output::json)
-    print_json(port::trl_json(settings));
-  else
-    print_text("%s", port::trl_text(settings).c_str());
+  print_answer(common, port::trl_json(settings), port::trl_text(settings));
   return 0;
 }
 
@@ -71,10 +68,7 @@ int run_port(const CommonOptions& common, const PortCommandOptions& options) {
   if (options.to == "tpu" && !report.tpu) throw Error(*report.no_plan);
   if (!options.out.empty()) (options.to == "tpu" ? report.tpu->experiment : report.recipe.experiment).save(options.out);
   if (!options.document.empty()) write_file_atomically(options.document, port::report_document(report));
-  if (common.output == Output::json)
-    print_json(port::report_json(report));
-  else
-    print_text("%s", port::report_text(report).c_str());
+  print_answer(common, port::report_json(report), port::report_text(report));
   return 0;
 }
 

@@ -9,7 +9,7 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/compare/replay_explained.h"
+#include "core/compare/replay.h"
 #include "core/experiment/bound_experiment.h"
 
 namespace mw::app {
@@ -184,9 +184,7 @@ int run_replay(const CommonOptions& common, const ReplayOptions& options) {
   const experiment::Experiment server = replay_server(common, options, recording, context);
   const auto [predicted, explained] = simulate(common, options, recording, server, context);
   if (!options.out.empty())
-    write_file_atomically(
-        options.out,
-        formats::to_json(predicted, formats::Detail::requests).dump(1, ' ', false, Json::error_handler_t::replace));
+    write_file_atomically(options.out, dump_utf8(formats::to_json(predicted, formats::Detail::requests), 1));
   store::Store store(common.runs_folder);
   const store::RunId run = compare::record_replay(store, server, predicted, explained);
   if (common.output == Output::json) {

@@ -44,10 +44,7 @@ int run_report(const CommonOptions& common, const ReportOptions& options) {
   }
   const std::string html = report::html_report(items, store::now_utc());
   write_file_atomically(options.out, html);
-  if (common.output == Output::json)
-    print_json({{"file", options.out.string()}, {"bytes", html.size()}});
-  else
-    print_text("%s\n", options.out.c_str());
+  print_answer(common, {{"file", options.out.string()}, {"bytes", html.size()}}, options.out.string() + "\n");
   return 0;
 }
 

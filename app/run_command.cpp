@@ -54,10 +54,7 @@ int prove(const CommonOptions& common, const RunOptions& options) {
                        long total) { line.update(phase + " " + std::to_string(done) + "/" + std::to_string(total)); }},
       common.stop);
   line.clear();
-  if (common.output == Output::json)
-    print_json(to_json(proof));
-  else
-    print_text("%s", to_text(proof).c_str());
+  print_answer(common, to_json(proof), to_text(proof));
   return proof.holds() ? 0 : 1;
 }
 

@@ -11,7 +11,6 @@ namespace mw::app {
 namespace {
 
 Json run_json(const store::RunRow& run, const std::optional<plan::RunCost>& cost) {
-  const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); };
   return {{"id", run.id},
           {"name", run.name},
           {"created", run.created},
@@ -21,8 +20,8 @@ Json run_json(const store::RunRow& run, const std::optional<plan::RunCost>& cost
           {"source", run.source},
           {"steps", run.steps_done},
           {"steps_total", run.steps_total},
-          {"train_loss", number(run.train_loss)},
-          {"eval_loss", number(run.eval_loss)},
+          {"train_loss", or_null(run.train_loss)},
+          {"eval_loss", or_null(run.eval_loss)},
           {"tokens", run.tokens},
           {"seconds", run.seconds},
           {"peak_bytes", run.peak.value},

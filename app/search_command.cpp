@@ -42,10 +42,7 @@ int run_search(const CommonOptions& common, const SearchOptions& options) {
   const plan::ExperimentSearch found =
       plan::search_experiment(experiment, options.targets, context, search, common.stop);
   line.clear();
-  if (common.output == Output::json)
-    print_json(plan::searched_json(found, options.top));
-  else
-    print_text("%s", plan::searched_text(found, options.top).c_str());
+  print_answer(common, plan::searched_json(found, options.top), plan::searched_text(found, options.top));
   return 0;
 }
 

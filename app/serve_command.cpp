@@ -9,6 +9,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/base/text.h"
 #include "core/jobs/model_server.h"
 #include "core/serve/http/http_access.h"
 
@@ -27,14 +28,12 @@ struct ServeOptions {
 std::string state_text(const serve::ServingLoop::State& now, const serve::ServingLoop::State& before, double seconds,
                        int connections) {
   const double rate = static_cast<double>(now.output_tokens - before.output_tokens) / seconds;
-  char text[256];
-  std::snprintf(text, sizeof text,
-                "running %d  waiting %d  KV %.0f %%  %.1f tokens/s  done %lld  cancelled %lld  rejected %lld  "
-                "connections %d",
-                now.scheduler.running, now.scheduler.waiting, 100 * now.scheduler.kv_used, rate,
-                static_cast<long long>(now.finished), static_cast<long long>(now.cancelled),
-                static_cast<long long>(now.rejected), connections);
-  return text;
+  return formatted(
+      "running %d  waiting %d  KV %.0f %%  %.1f tokens/s  done %lld  cancelled %lld  rejected %lld  "
+      "connections %d",
+      now.scheduler.running, now.scheduler.waiting, 100 * now.scheduler.kv_used, rate,
+      static_cast<long long>(now.finished), static_cast<long long>(now.cancelled), static_cast<long long>(now.rejected),
+      connections);
 }
 
 void print_address(const CommonOptions& common, const jobs::ModelServer& model) {
@@ -50,10 +49,8 @@ void print_address(const CommonOptions& common, const jobs::ModelServer& model) 
                 {"kv_bytes", served.settings.kv.capacity.value}});
     return;
   }
-  std::string names;
-  for (const std::string& name : models) names += (names.empty() ? "" : ", ") + name;
-  print_text("%s/v1 serves %s: up to %d tokens per request, KV cache %s\n", server.address().c_str(), names.c_str(),
-             served.settings.max_model_len, to_text(served.settings.kv.capacity).c_str());
+  print_text("%s/v1 serves %s: up to %d tokens per request, KV cache %s\n", server.address().c_str(),
+             joined(models).c_str(), served.settings.max_model_len, to_text(served.settings.kv.capacity).c_str());
   std::fflush(stdout);
 }
 

@@ -116,4 +116,11 @@ Subcommand tune_subcommand();
 Subcommand verify_subcommand();
 Subcommand watch_subcommand();
 
+// All of them, in the order of --help.
+std::vector<Subcommand> all_subcommands();
+
+// Makes the parser of the whole command line, which writes into `common` and `start`; both must outlive it.
+void add_command_line(CLI::App& root, const std::vector<Subcommand>& subcommands, CommonOptions& common,
+                      StartRun& start);
+
 }  // namespace mw::app

@@ -93,13 +93,12 @@ void print_sweep_intervals(const Json& point) {
 
 // A null is an unknown value, or no rate that meets the SLO.
 Json capacity_json(const views::SweepView& view) {
-  const auto known = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
   Json all = Json::array();
   for (const views::SweepLine& line : view.lines) {
     const serve::Capacity c = view.slo.any() ? line.capacity : serve::Capacity{.knee = line.capacity.knee};
     all.push_back({{"input_len", line.input_len},
-                   {"knee", known(c.knee)},
-                   {"at_slo", known(c.at_slo)},
+                   {"knee", or_null(c.knee)},
+                   {"at_slo", or_null(c.at_slo)},
                    {"beyond_last", c.beyond_last},
                    {"failing_below", c.failing_below}});
   }
@@ -151,8 +150,7 @@ void write_point(const std::filesystem::path& folder, const formats::BenchPoint&
   Json file = formats::to_json(point, formats::Detail::requests);
   file["model_id"] = set.value("model", std::string());
   file["backend"] = set.value("tool", std::string());
-  write_file_atomically(folder / point_file_name(point, step),
-                        file.dump(1, ' ', false, Json::error_handler_t::replace));
+  write_file_atomically(folder / point_file_name(point, step), dump_utf8(file, 1));
 }
 
 void add_sweep_options(CLI::App& command, CommonOptions& common, SweepOptions& options) {

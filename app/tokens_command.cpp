@@ -9,7 +9,7 @@
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/jobs/token_report.h"
 #include "core/train/model.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 #include "core/views/data_view.h"
 
 namespace mw::app {
@@ -75,7 +75,7 @@ RowReport report_of(const CommonOptions& common, const TokensOptions& options) {
 }
 
 Json loss_json(const std::vector<std::optional<double>>& losses, size_t at) {
-  return at < losses.size() && losses[at] ? Json(*losses[at]) : Json(nullptr);
+  return at < losses.size() ? or_null(losses[at]) : Json(nullptr);
 }
 
 Json report_json(const RowReport& report) {
@@ -117,8 +117,7 @@ void print_report(const RowReport& report) {
     const views::DataToken& t = report.detail.tokens[i];
     const Json piece = t.piece;
     print_text("%7zu %8d  %-5s %9s %9s  %s\n", i + 1, t.id, t.loss ? "yes" : "no", text(report.losses.base, i).c_str(),
-               text(report.losses.tuned, i).c_str(),
-               piece.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+               text(report.losses.tuned, i).c_str(), dump_utf8(piece).c_str());
   }
 }
 

@@ -67,10 +67,7 @@ int run_tune(const CommonOptions& common, const TuneCommandOptions& options) {
   };
   const jobs::TuneReport report = jobs::tune(request, common.stop);
   line.clear();
-  if (common.output == Output::json)
-    print_json(jobs::to_json(report));
-  else
-    print_text("%s", jobs::to_text(report).c_str());
+  print_answer(common, jobs::to_json(report), jobs::to_text(report));
   if (report.state == RunState::cancelled) return exit_code(RunState::cancelled);
   return report.best ? 0 : 1;
 }

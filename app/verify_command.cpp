@@ -16,10 +16,7 @@ struct VerifyOptions {
 int verify(const CommonOptions& common, const VerifyOptions& options) {
   const store::Store store(common.runs_folder);
   const store::ChainReport report = store::verify_chain(store, options.run, common.stop);
-  if (common.output == Output::json)
-    print_json(to_json(report, options.run));
-  else
-    print_text("%s\n", to_text(report, options.run).c_str());
+  print_answer(common, to_json(report, options.run), to_text(report, options.run) + "\n");
   return report.state == store::ChainState::intact ? 0 : 1;
 }
 

@@ -12,7 +12,7 @@
 #include "core/formats/results/bench_import.h"
 #include "core/plan/document/plan_request.h"
 #include "core/serve/load/saturation.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 #include "core/serve/simulation/simulated_rows.h"
 #include "core/serve/simulation/simulated_server.h"
 

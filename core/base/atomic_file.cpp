@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/atomic_file.h"
-#include "core/base/file_system.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -12,7 +11,6 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/base/files.h"
 
 namespace mw {
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/base/url_secrets.h"
+#include "core/base/text.h"
 
 namespace mw {
 

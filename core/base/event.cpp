@@ -8,15 +8,11 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/base/url_secrets.h"
 
 namespace mw {
 namespace {
 
-// JSON has no NaN: it is written as null.
-Json number(double v) {
-  return std::isfinite(v) ? Json(v) : Json(nullptr);
-}
+// Of or_null().
 double number(const Json& j, const char* key) {
   if (!j.contains(key) || j.at(key).is_null()) return std::numeric_limits<double>::quiet_NaN();
   return j.at(key).get<double>();
@@ -30,8 +26,8 @@ Json entry_json(const event::StepTraffic::Entry& e) {
             {"layer", e.layer},
             {"calls", e.calls},
             {"bytes", e.bytes.value},
-            {"seconds", number(e.seconds)},
-            {"waited", number(e.waited)}};
+            {"seconds", or_null(e.seconds)},
+            {"waited", or_null(e.waited)}};
   if (e.planned) json["planned"] = e.planned->value;
   return json;
 }
@@ -39,7 +35,7 @@ Json entry_json(const event::StepTraffic::Entry& e) {
 struct ToJson {
   Json operator()(const event::Started& e) const { return {{"event", "started"}, {"info", e.info}}; }
   Json operator()(const event::Metric& e) const {
-    return {{"event", "metric"}, {"name", valid_utf8(e.name)}, {"step", e.step}, {"value", number(e.value)}};
+    return {{"event", "metric"}, {"name", valid_utf8(e.name)}, {"step", e.step}, {"value", or_null(e.value)}};
   }
   Json operator()(const event::Memory& e) const {
     return {{"event", "memory"},         {"device", e.device},  {"step", e.step}, {"phase", valid_utf8(e.phase)},
@@ -49,7 +45,7 @@ struct ToJson {
     Json entries = Json::array(), devices = Json::array();
     for (const auto& entry : e.entries) entries.push_back(entry_json(entry));
     for (const auto& d : e.devices)
-      devices.push_back({{"bytes", d.bytes.value}, {"seconds", number(d.seconds)}, {"waited", number(d.waited)}});
+      devices.push_back({{"bytes", d.bytes.value}, {"seconds", or_null(d.seconds)}, {"waited", or_null(d.waited)}});
     return {{"event", "traffic"}, {"step", e.step}, {"entries", std::move(entries)}, {"devices", std::move(devices)}};
   }
   Json operator()(const event::Sample& e) const {
@@ -74,8 +70,8 @@ struct ToJson {
   }
   Json operator()(const event::StateChanged& e) const { return {{"event", "state"}, {"state", to_string(e.state)}}; }
   Json operator()(const event::Finished& e) const {
-    return {{"event", "finished"},          {"state", to_string(e.state)},  {"steps", e.steps},
-            {"tokens", e.tokens},           {"seconds", number(e.seconds)}, {"peak_bytes", e.peak.value},
+    return {{"event", "finished"},          {"state", to_string(e.state)},   {"steps", e.steps},
+            {"tokens", e.tokens},           {"seconds", or_null(e.seconds)}, {"peak_bytes", e.peak.value},
             {"error", valid_utf8(e.error)}, {"summary", e.summary}};
   }
 };
@@ -191,7 +187,7 @@ Json to_json(const Event& event, const std::string& run_id) {
   const bool names_run =
       std::holds_alternative<event::Started>(event.body) || std::holds_alternative<event::Finished>(event.body);
   if (names_run && !run_id.empty()) j["run"] = run_id;
-  j["time_s"] = number(event.time_s);
+  j["time_s"] = or_null(event.time_s);
   if (event.host) j["host"] = {{"process", event.host->process}, {"name", valid_utf8(event.host->name)}};
   remove_url_secrets(j);
   return j;

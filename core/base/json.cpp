@@ -2,12 +2,10 @@
 #include "core/base/json.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/text.h"
 
 namespace mw {
 namespace {
@@ -209,7 +207,15 @@ std::string text_excerpt(const std::string& text) {
 }
 
 std::string json_excerpt(const Json& value) {
-  return text_excerpt(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return text_excerpt(dump_utf8(value));
+}
+
+std::string dump_utf8(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string value_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : dump_utf8(value);
 }
 
 std::string valid_utf8(std::string_view text) {
@@ -311,15 +317,9 @@ const Json& JsonRow::list(const std::string& key) {
   return value;
 }
 
-std::string JsonRow::text(const std::string& key) {
-  return as_text(required(key), key);
-}
 std::string JsonRow::text_or(const std::string& key, const std::string& otherwise) {
   const Json* value = optional(key);
   return value ? as_text(*value, key) : otherwise;
-}
-double JsonRow::number(const std::string& key) {
-  return as_number(required(key), key);
 }
 double JsonRow::number_or(const std::string& key, double otherwise) {
   const Json* value = optional(key);
@@ -355,6 +355,15 @@ std::string JsonRow::as_source(const Json& value, const std::string& key) const 
   }
   if (joined.empty()) bad(key, "the source is missing", json_excerpt(value), "where the figures come from");
   return joined;
+}
+
+void remove_url_secrets(Json& value) {
+  if (value.is_string()) {
+    std::string& text = value.get_ref<std::string&>();
+    if (text.find("://") != std::string::npos) text = without_url_secrets(text);
+  } else if (value.is_structured()) {
+    for (Json& member : value) remove_url_secrets(member);
+  }
 }
 
 }  // namespace mw

@@ -2,6 +2,7 @@
 // JSON parsing that keeps key order, rejects duplicate keys and deep nesting, and reports file, line and column;
 // preprocessing of JSON text, and excerpts of it for error messages. Thread-safe.
 #pragma once
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -39,8 +40,23 @@ std::string without_python_numbers(std::string_view text, const PythonNumbers& r
 std::string text_excerpt(const std::string& text);
 std::string json_excerpt(const Json& value);
 
+// JSON in one line or indented; bytes that are not UTF-8 become U+FFFD.
+std::string dump_utf8(const Json& json, int indent = -1);
+std::string value_text(const Json& value);  // a string as it is, other values as dump_utf8()
+
+// Null for NaN and infinities, which JSON does not have, and for no value.
+inline Json or_null(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+template <class Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
 // Replaces each byte outside a valid UTF-8 sequence by U+FFFD; generated text may end within a character.
 std::string valid_utf8(std::string_view text);
+
+void remove_url_secrets(Json& value);  // without_url_secrets() of all strings in `value`
 
 // The member, or null if it is missing or null, or if `object` is not an object.
 const Json* find_member(const Json& object, const std::string& key);
@@ -79,9 +95,9 @@ class JsonRow {
   const Json* optional(const std::string& key);  // null if missing
   const Json& required(const std::string& key);
   const Json& list(const std::string& key);  // not empty
-  std::string text(const std::string& key);
+  std::string text(const std::string& key) { return as_text(required(key), key); }
   std::string text_or(const std::string& key, const std::string& otherwise);
-  double number(const std::string& key);
+  double number(const std::string& key) { return as_number(required(key), key); }
   double number_or(const std::string& key, double otherwise);
   bool flag(const std::string& key, bool otherwise);
   std::string source();  // the required member "source", abbreviations expanded

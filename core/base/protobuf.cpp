@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/base/protobuf.h"
 
-#include <bit>
 #include <cstring>
 
 namespace mw {
-
-double ProtoField::as_double() const {
-  return std::bit_cast<double>(value);
-}
-float ProtoField::as_float() const {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(value));
-}
 
 std::optional<std::uint64_t> ProtoReader::varint() {
   std::uint64_t value = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the fields of a protocol buffer message in order and checks lengths.
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -13,8 +14,8 @@ struct ProtoField {
   std::uint64_t value = 0;   // wire types 0, 1 and 5
   std::string_view bytes{};  // wire type 2
   std::uint64_t varint() const { return wire == 0 ? value : 0; }
-  double as_double() const;
-  float as_float() const;
+  double as_double() const { return std::bit_cast<double>(value); }
+  float as_float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(value)); }
 };
 
 class ProtoReader {

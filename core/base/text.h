@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text: letter case, lines, lists, numbers, quoting, UTF-8 and similar names. Thread-safe.
+// Text: letter case, lines, lists, numbers, quoting, UTF-8, similar names and URLs without their credentials.
+// Thread-safe.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -12,6 +13,8 @@
 #include <vector>
 
 namespace mw {
+
+[[gnu::format(printf, 1, 2)]] std::string formatted(const char* format, ...);  // the text that printf() writes
 
 // Changes ASCII letters only.
 inline std::string lower_case(std::string_view text) {
@@ -111,5 +114,10 @@ std::vector<std::string> nearest_names(std::string_view wrong, const std::vector
 bool is_likely_typo(std::string_view text, std::string_view name);
 // nearest_names joined for a message: "v5p-8, v5e-8 or v6e-8"
 std::string nearest_names_text(std::string_view wrong, const std::vector<std::string>& names, size_t count = 3);
+
+// Removes credentials from URLs. Applied to everything that is recorded or shown: events, frozen experiments and names
+// in the run store, exported recipes, error messages. Connections use the original text.
+// "http://user:password@host/v1?api_key=k&n=1" becomes "http://host/v1?api_key=...&n=1".
+std::string without_url_secrets(std::string_view text);
 
 }  // namespace mw

@@ -35,10 +35,6 @@ double peak_of(const views::RunView& run) {
   return most > 0 ? most : audit::TrainingClaim::kNot;
 }
 
-Json number_or_null(double value) {
-  return std::isfinite(value) ? Json(value) : Json(nullptr);
-}
-
 }  // namespace
 
 audit::TrainingClaim training_claim(const ComparedRun& run) {
@@ -111,13 +107,13 @@ audit::Verdict worst(const audit::TrainingAudit& audit) {
 
 Json to_json(const audit::TrainingClaim& claim, const audit::TrainingAudit& audit) {
   Json mfu = Json::array(), findings = Json::array();
-  for (const audit::MfuFormula& f : audit.mfu) mfu.push_back({{"formula", f.name}, {"share", number_or_null(f.share)}});
+  for (const audit::MfuFormula& f : audit.mfu) mfu.push_back({{"formula", f.name}, {"share", or_null(f.share)}});
   for (const audit::AuditFinding& f : audit.findings)
     findings.push_back({{"rule", f.rule},
                         {"metric", f.metric},
                         {"unit", audit::unit_of(f.metric)},
-                        {"value", number_or_null(f.value)},
-                        {"floor", number_or_null(f.floor)},
+                        {"value", or_null(f.value)},
+                        {"floor", or_null(f.floor)},
                         {"verdict", to_string(f.verdict)},
                         {"text", f.text},
                         {"formula", f.formula}});

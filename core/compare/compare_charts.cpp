@@ -5,7 +5,6 @@
 #include <cmath>
 #include <set>
 
-#include "core/compare/comparison.h"
 #include "core/experiment/bound_experiment.h"
 #include "core/views/series.h"
 #include "core/views/size_view.h"

@@ -41,19 +41,18 @@ views::Series metric_by_time(const views::RunView& run, const views::Series& met
 }
 
 Json to_json(const std::vector<RunSnapshot>& snapshots, const std::vector<std::string>& names) {
-  const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); };
   const auto bytes = [](const std::optional<Bytes>& value) { return value ? Json(value->value) : Json(nullptr); };
   Json out = Json::array();
   for (const RunSnapshot& s : snapshots)
     out.push_back({{"name", names.at(s.column)},
                    {"step", s.step},
                    {"ended", s.ended},
-                   {"time_s", number(s.time_s)},
-                   {"train_loss", number(s.loss)},
-                   {"eval_loss", number(s.eval_loss)},
-                   {"learning_rate", number(s.learning_rate)},
-                   {"grad_norm", number(s.gradient_norm)},
-                   {"tokens_per_second", number(s.tokens_per_second)},
+                   {"time_s", or_null(s.time_s)},
+                   {"train_loss", or_null(s.loss)},
+                   {"eval_loss", or_null(s.eval_loss)},
+                   {"learning_rate", or_null(s.learning_rate)},
+                   {"grad_norm", or_null(s.gradient_norm)},
+                   {"tokens_per_second", or_null(s.tokens_per_second)},
                    {"memory_bytes", bytes(s.memory)},
                    {"moved_bytes", bytes(s.moved)}});
   return out;

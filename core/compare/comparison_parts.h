@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Internal parts of compare(): serving, training, and common helpers. Thread-safe.
 #pragma once
-#include <functional>
 #include <string>
 #include <vector>
 

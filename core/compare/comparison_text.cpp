@@ -105,7 +105,7 @@ namespace {
 
 Json numbers_json(const std::vector<std::optional<double>>& values) {
   Json out = Json::array();
-  for (const auto& value : values) out.push_back(value ? Json(*value) : Json(nullptr));
+  for (const auto& value : values) out.push_back(or_null(value));
   return out;
 }
 
@@ -115,7 +115,7 @@ void add_effects(const Effects& effects, Json& out) {
   Json list = Json::array();
   for (const auto& effect : effects.by_column) {
     Json one(nullptr);
-    if (effect) one = {{"change", effect->change}, {"share", effect->share ? Json(*effect->share) : Json(nullptr)}};
+    if (effect) one = {{"change", effect->change}, {"share", or_null(effect->share)}};
     list.push_back(std::move(one));
   }
   out["effects"] = std::move(list);
@@ -136,8 +136,8 @@ Json to_json(const Comparison& comparison) {
       if (row.kind == ComparisonRow::Kind::setting)
         values.push_back(row.texts[c].empty() ? Json(nullptr) : Json(row.texts[c]));
       else
-        values.push_back(row.values[c] ? Json(*row.values[c]) : Json(nullptr));
-      deltas.push_back(row.deltas[c] ? Json(*row.deltas[c]) : Json(nullptr));
+        values.push_back(or_null(row.values[c]));
+      deltas.push_back(or_null(row.deltas[c]));
     }
     Json one{{"key", row.key},
              {"label", row.label},

@@ -11,7 +11,7 @@
 #include "core/experiment/bound_experiment.h"
 #include "core/experiment/parameters.h"
 #include "core/store/run_settings.h"
-#include "core/train/trainable.h"
+#include "core/train/settings.h"
 
 namespace mw::compare::comparing {
 namespace {

@@ -243,7 +243,6 @@ std::string value_text(const Residual& row, double value) {
 }
 
 Json to_json(const Residuals& residuals) {
-  const auto number = [](const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); };
   Json rows = Json::array();
   for (const Residual& r : residuals.rows) {
     Json one{{"group", to_string(r.group)},
@@ -251,9 +250,9 @@ Json to_json(const Residuals& residuals) {
              {"label", r.label},
              {"unit", r.unit},
              {"predicted", nullptr},
-             {"measured", number(r.measured)},
-             {"difference", number(r.difference())},
-             {"relative", number(r.relative())}};
+             {"measured", or_null(r.measured)},
+             {"difference", or_null(r.difference())},
+             {"relative", or_null(r.relative())}};
     if (r.predicted) {
       one["predicted"] = r.predicted->value;
       one["low"] = r.predicted->low;

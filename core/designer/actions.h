@@ -3,7 +3,6 @@
 // alternatives. Pure functions; any thread.
 #pragma once
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 

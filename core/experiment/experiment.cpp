@@ -7,7 +7,6 @@
 #include <mutex>
 
 #include "core/base/files.h"
-#include "core/base/json.h"
 #include "core/base/units.h"
 #include "core/experiment/bound_experiment.h"
 #include "core/experiment/parameters.h"
@@ -191,7 +190,7 @@ Experiment Experiment::from_json(Json document, const fs::path& folder) {
 }
 
 std::string Experiment::text() const {
-  return document_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_utf8(document_, 2) + "\n";
 }
 
 void Experiment::save(const fs::path& file) const {

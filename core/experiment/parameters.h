@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parameter table. Form fields, tooltips, --set, --help, validation and defaults are generated from it.
+// The parameter table. Form fields, tooltips, --set, --help, validation and defaults are generated from it. Relevance
+// tells which parameters have an effect in an experiment, so that the form can leave out the others. Thread-safe.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -11,7 +12,9 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/experiment/bound_experiment.h"
 #include "core/experiment/columns.h"
+#include "core/experiment/experiment.h"
 
 namespace mw::experiment {
 
@@ -50,5 +53,22 @@ std::string range_text(const Parameter& parameter);  // "1 to 4096 tokens", "one
 // Checks type (TYPE), range (RANGE) and choice (CHOICE). Empty if the value is valid. `key` is the place of the
 // problem; its fix says what to enter: "enter a whole number from 1 to 4096".
 std::optional<Problem> check_value(const Parameter& parameter, std::string_view key, const Json& value);
+
+constexpr unsigned kind_bit(Kind kind) {
+  return 1U << static_cast<unsigned>(kind);
+}
+
+struct Relevance {
+  Kind kind = Kind::train;
+  bool planned = false;                         // the target is not this machine
+  bool adapters = true;                         // false: every weight is trained
+  std::vector<std::string_view> not_offered{};  // unset options that the software lacks, so that a plan refuses them
+  bool operator==(const Relevance&) const = default;
+  bool concerns(const Parameter& parameter) const;
+};
+
+// For the experiment as if it were of this kind. Values of the wrong type count as unset. `stack`: what the experiment
+// runs on if it does not name its software; empty: unknown, so that every option may be offered.
+Relevance relevance(const Experiment& experiment, Kind kind, std::optional<model::Stack> stack = {});
 
 }  // namespace mw::experiment

@@ -53,9 +53,6 @@ Figure estimate(double value, const char* why) {
 int Target::chips() const {
   return chip_count(shape);
 }
-int Target::devices() const {
-  return chips() * chip.devices_per_chip;
-}
 int Target::hosts() const {
   const int each = chips() / slices;
   return slices * (each <= chip.chips_one_host ? 1 : (each + chip.chips_per_host - 1) / chip.chips_per_host);
@@ -82,10 +79,6 @@ std::optional<int> age_days(const Price& price, std::chrono::sys_days today) {
   const auto day = first_day(price);
   if (!day) return std::nullopt;
   return std::max(0, static_cast<int>((today - *day).count()));
-}
-
-bool is_old(const Price& price, std::chrono::sys_days today) {
-  return age_days(price, today) > kPriceDays;
 }
 
 Catalogue Catalogue::load(const fs::path& folder, const fs::path& user_folder) {

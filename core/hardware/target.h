@@ -82,7 +82,6 @@ inline constexpr int kPriceDays = 90;  // after which a plan warns of a price
 std::optional<std::chrono::sys_days> first_day(const Price& price);
 // Days since the first day of the price, at least 0; empty without a date.
 std::optional<int> age_days(const Price& price, std::chrono::sys_days today);
-bool is_old(const Price& price, std::chrono::sys_days today);  // dated more than kPriceDays ago
 
 struct Target {
   std::string id;  // "v5p-8", "2xh100", "cpu"
@@ -93,7 +92,7 @@ struct Target {
   int slices = 1;          // TPU slices that the data-centre network connects
   std::string note;        // explains the name: "v5p-8: the suffix counts TensorCores, 2 per chip; 4 chips, 2x2x1"
   int chips() const;
-  int devices() const;  // chips * devices_per_chip, the number of devices in the mesh
+  int devices() const { return chips() * chip.devices_per_chip; }  // in the mesh
   int hosts() const;
 };
 

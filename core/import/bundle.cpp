@@ -72,7 +72,7 @@ std::string event_line(Event event) {
     checkpoint->path = fs::path(checkpoint->path).filename().string();
   if (auto* started = std::get_if<event::Started>(&event.body); started && started->info.is_object())
     started->info.erase("run");
-  return to_json(event, "").dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_utf8(to_json(event, "")) + "\n";
 }
 
 struct BundledFile {
@@ -333,7 +333,7 @@ BundleContents write_bundle(const store::Store& store, const std::vector<store::
   BundleContents contents{.runs = runs};
   CompressedFile file(out);
   TarWriter tar([&](std::span<const std::byte> bytes) { file.write(bytes); });
-  tar.add(kManifest, manifest.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  tar.add(kManifest, dump_utf8(manifest, 1) + "\n");
   for (size_t i = 0; i < runs.size(); ++i) {
     const std::string folder = folder_in_bundle(i);
     contents.names.push_back(manifest["runs"][i]["name"].get<std::string>());

@@ -18,7 +18,6 @@
 #include "core/base/process.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/base/url_secrets.h"
 #include "core/formats/logs/run_log.h"
 #include "core/formats/logs/tensorboard.h"
 #include "core/formats/logs/vllm_log.h"

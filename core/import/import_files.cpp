@@ -12,7 +12,6 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/formats/logs/run_log.h"
 #include "core/import/bundle.h"
 #include "core/import/follow.h"
 #include "core/model/config.h"

@@ -8,8 +8,8 @@
 
 #include "core/base/event.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/base/url_secrets.h"
 #include "core/jobs/out_of_memory.h"
 #include "core/jobs/size_run.h"
 #include "core/jobs/training_curves.h"
@@ -18,10 +18,10 @@
 #include "core/plan/experiment/experiment_plan.h"
 #include "core/plan/experiment/predict_sizes.h"
 #include "core/plan/memory/engine_memory.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 #include "core/store/store_rows.h"
 #include "core/train/checkpoint.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 #include "core/train/trainer.h"
 
 namespace mw::jobs {

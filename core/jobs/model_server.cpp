@@ -7,7 +7,7 @@
 #include "core/engine/distributed/cluster.h"
 #include "core/plan/document/engine_request.h"
 #include "core/train/checkpoint.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::jobs {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/jobs/out_of_memory.h"
 #include "core/plan/document/engine_request.h"
 #include "core/plan/memory/engine_memory.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::jobs {
 namespace {

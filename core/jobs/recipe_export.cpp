@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "core/base/text.h"
-#include "core/base/url_secrets.h"
 #include "core/data/tokenizer/chat_template.h"
 #include "core/experiment/bound_experiment.h"
 #include "core/experiment/hub_dataset.h"
@@ -17,7 +16,7 @@
 #include "core/recipes/settings.h"
 #include "core/train/evaluate.h"
 #include "core/train/model.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::jobs {
 namespace fs = std::filesystem;

@@ -14,7 +14,7 @@
 #include "core/plan/document/engine_request.h"
 #include "core/plan/experiment/predict_sizes.h"
 #include "core/train/model.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::jobs {
 namespace {

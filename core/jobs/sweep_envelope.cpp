@@ -10,7 +10,7 @@
 #include "core/base/units.h"
 #include "core/lint/fixes/diagnostics.h"
 #include "core/plan/experiment/serving_search.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 
 namespace mw::jobs {
 namespace {

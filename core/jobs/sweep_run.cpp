@@ -13,11 +13,11 @@
 #include "core/serve/load/http_backend.h"
 #include "core/serve/load/saturation.h"
 #include "core/serve/load/simulated_backend.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 #include "core/serve/scheduling/step_timing.h"
 #include "core/serve/simulation/simulated_server.h"
 #include "core/store/store_rows.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::jobs {
 namespace {

@@ -17,7 +17,6 @@
 #include "core/plan/calibration/intervals.h"
 #include "core/plan/calibration/plan_context.h"
 #include "core/serve/load/sweep.h"
-#include "core/serve/load/sweep_settings.h"
 #include "core/train/trainer.h"
 
 namespace mw::jobs {

@@ -13,7 +13,7 @@
 #include "core/experiment/bound_experiment.h"
 #include "core/train/checkpoint.h"
 #include "core/train/model.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::jobs {
 namespace {

@@ -16,7 +16,7 @@
 #include "core/experiment/bound_experiment.h"
 #include "core/experiment/parameters.h"
 #include "core/jobs/job.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::jobs {
 namespace fs = std::filesystem;

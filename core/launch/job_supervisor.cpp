@@ -2,7 +2,6 @@
 #include "core/launch/job_supervisor.h"
 
 #include <algorithm>
-#include <array>
 #include <random>
 
 #include "core/base/error.h"
@@ -62,10 +61,6 @@ JobSupervisor::JobSupervisor(store::Store& store, LaunchRecord record, const Rea
 
 void JobSupervisor::record_start(const std::string& name) {
   run_.line(Json{{"event", "started"}, {"name", valid_utf8(name)}}.dump(), {});
-}
-
-void JobSupervisor::log(const std::string& text, const char* level) {
-  run_.log_output(text, {}, level);
 }
 
 event::Finished JobSupervisor::fail(RunState state, const std::string& error) {
@@ -281,7 +276,7 @@ void save(const LaunchRecord& t, const fs::path& run_folder) {
                   {"command", t.command},
                   {"recipe", std::string(model::to_string(t.recipe))},
                   {"fetch", t.fetch}};
-  write_file_atomically(run_folder / kFile, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_file_atomically(run_folder / kFile, dump_utf8(json, 1) + "\n");
 }
 
 bool has_launch_record(const fs::path& run_folder) {
@@ -326,7 +321,7 @@ JobStream::JobStream(importing::ExternalRun& run, const std::optional<std::strin
 std::string JobStream::cursor() const {
   Json json{{"out", out()}, {"err", err()}};
   if (const auto& f = run_.finished()) json["finished"] = to_json(Event{f->seconds, *f}, "");
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump_utf8(json);
 }
 
 void JobStream::connect() {

@@ -3,7 +3,6 @@
 // fetches its results and records how it ended. Not thread-safe: create and use on one thread.
 #pragma once
 #include <array>
-#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -72,7 +71,7 @@ class JobSupervisor {
                 StopTokens stops);
 
   void record_start(const std::string& name);
-  void log(const std::string& text, const char* level = "info");
+  void log(const std::string& text, const char* level = "info") { run_.log_output(text, {}, level); }
   // Uploads the recipe atomically and retries after a lost connection. Throws LAUNCH-COPY (failed) when it gives up,
   // and cancelled() after a stop.
   void upload_recipe(const std::filesystem::path& recipe, const std::vector<std::string>& files, FolderUse use);

@@ -5,7 +5,6 @@
 
 #include "core/base/files.h"
 #include "core/base/text.h"
-#include "core/base/url_secrets.h"
 #include "core/experiment/bound_experiment.h"
 #include "core/jobs/recipe_export.h"
 #include "core/launch/file_transfer.h"

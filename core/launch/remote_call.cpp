@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/process.h"
 #include "core/base/text.h"

@@ -9,10 +9,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <string_view>
 
 #include "core/base/error.h"
-#include "core/base/json.h"
 #include "core/base/text.h"
 
 namespace mw::model {

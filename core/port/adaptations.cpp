@@ -9,7 +9,7 @@
 #include "core/lint/rules/lora_modules.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/model/inventory.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::port {
 namespace {

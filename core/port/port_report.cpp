@@ -8,10 +8,6 @@ namespace {
 
 using formats::ConfigSetting;
 
-std::string json_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 Json place_json(const ConfigSetting& s) {
   Json place{{"setting", setting_name(s)}, {"text", s.text}, {"file", s.place.file}, {"line", s.place.line}};
   if (s.place.cell > 0) place["cell"] = s.place.cell;
@@ -59,11 +55,11 @@ void add_recipe_tables(const PortedRecipe& recipe, std::string& out) {
       "|\n|---|---|---|---|---|---|\n";
   for (const MappedSetting& m : recipe.mapped)
     out += "| " + code_cell(setting_name(m.from)) + " | " + code_cell(m.from.text) + " | `" + m.key + "` | " +
-           code_cell(json_text(m.value)) + " | " + cell(to_text(m.from.place)) + " | " + cell(m.note) + " |\n";
+           code_cell(value_text(m.value)) + " | " + cell(to_text(m.from.place)) + " | " + cell(m.note) + " |\n";
   out +=
       "\n## Assumed\n\nThe files leave these to a library or to the user.\n\n| Key | Value | Reason |\n|---|---|---|\n";
   for (const AssumedSetting& a : recipe.assumed)
-    out += "| `" + a.key + "` | " + code_cell(json_text(a.value)) + " | " + cell(a.reason) + " |\n";
+    out += "| `" + a.key + "` | " + code_cell(value_text(a.value)) + " | " + cell(a.reason) + " |\n";
   out +=
       "\n## Not read\n\nThese are computed when the recipe runs. They are not guessed.\n\n"
       "| Setting | Expression | Place | Reason |\n|---|---|---|---|\n";
@@ -118,11 +114,11 @@ std::string report_text(const PortReport& report) {
   const PortedRecipe& recipe = report.recipe;
   std::string out = std::to_string(recipe.mapped.size()) + " settings mapped\n";
   for (const MappedSetting& m : recipe.mapped)
-    out += "  " + setting_name(m.from) + " = " + m.from.text + "  ->  " + m.key + " = " + json_text(m.value) + "  (" +
+    out += "  " + setting_name(m.from) + " = " + m.from.text + "  ->  " + m.key + " = " + value_text(m.value) + "  (" +
            to_text(m.from.place) + (m.note.empty() ? "" : "; " + m.note) + ")\n";
   out += std::to_string(recipe.assumed.size()) + " values assumed\n";
   for (const AssumedSetting& a : recipe.assumed)
-    out += "  " + a.key + " = " + json_text(a.value) + "  (" + a.reason + ")\n";
+    out += "  " + a.key + " = " + value_text(a.value) + "  (" + a.reason + ")\n";
   out += std::to_string(recipe.not_read.size()) + " expressions not read\n";
   for (const ConfigSetting& s : recipe.not_read)
     out += "  " + setting_name(s) + " = " + s.text + "  (" + to_text(s.place) + ": " + s.reason + ")\n";
@@ -217,7 +213,7 @@ std::string trl_text(const TrlSettings& settings) {
   std::string out = settings.script + "\n" + settings.accelerate;
   out += std::to_string(settings.without_counterpart.size()) + " keys without counterpart\n";
   for (const UnmatchedKey& k : settings.without_counterpart)
-    out += "  " + k.key + " = " + json_text(k.value) + "  (" + k.reason + ")\n";
+    out += "  " + k.key + " = " + value_text(k.value) + "  (" + k.reason + ")\n";
   return out;
 }
 
@@ -239,7 +235,7 @@ std::string trl_document(const TrlSettings& settings) {
                     "```\n\n## Without counterpart\n\n"
                     "| Key | Value | Reason |\n|---|---|---|\n";
   for (const UnmatchedKey& k : settings.without_counterpart)
-    out += "| `" + k.key + "` | " + code_cell(json_text(k.value)) + " | " + cell(k.reason) + " |\n";
+    out += "| `" + k.key + "` | " + code_cell(value_text(k.value)) + " | " + cell(k.reason) + " |\n";
   return out;
 }
 

@@ -34,10 +34,6 @@ void add_templates(const fs::path& folder, std::vector<File>& files) {
     files.push_back({file.filename().string(), read_file(file), file.extension() == ".sh"});
 }
 
-std::string value_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 // README.md: the text of the template, settings of the experiment, differences and remarks.
 std::string readme(const RecipeInput& s, const Json& settings, const std::string& about) {
   std::string out =
@@ -225,9 +221,8 @@ std::vector<File> recipe_files(const RecipeInput& input, const fs::path& templat
   for (File& file : files)
     if (file.path == "README.md") file.content = readme(input, settings, file.content);
   if (model::serves(input.kind)) add_serving(input, settings, files);
-  const auto dump = [](const Json& j) { return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; };
-  files.push_back({"settings.json", dump(settings), false});
-  files.push_back({"experiment.json", dump(input.experiment), false});
+  files.push_back({"settings.json", dump_utf8(settings, 1) + "\n", false});
+  files.push_back({"experiment.json", dump_utf8(input.experiment, 1) + "\n", false});
   std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.path < b.path; });
   return files;
 }
@@ -246,8 +241,7 @@ std::vector<std::string> write_recipe(const RecipeInput& input, const fs::path& 
   }
   if (!model::serves(input.kind) && input.rows) {
     write_rows(staged.path() / "data" / "rows.safetensors", *input.rows);
-    write_file_atomically(staged.path() / "data" / "answers.json",
-                          answers_json(*input.rows).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+    write_file_atomically(staged.path() / "data" / "answers.json", dump_utf8(answers_json(*input.rows), 1) + "\n");
     paths.insert(paths.end(), {"data/rows.safetensors", "data/answers.json"});
   }
   if (!model::serves(input.kind) && !input.tokenizer.empty()) {

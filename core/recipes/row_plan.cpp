@@ -5,7 +5,6 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/data/dataset/batches.h"
 #include "core/formats/safetensors/safetensors.h"
 
 namespace mw::recipes {

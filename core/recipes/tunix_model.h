@@ -2,8 +2,6 @@
 // A model as a complete ModelConfig of Tunix, and the parameter of Tunix for each tensor in the files. Does not depend
 // on the configs that Tunix ships. Thread-safe.
 #pragma once
-#include <string>
-#include <vector>
 
 #include "core/base/json.h"
 #include "core/model/inventory.h"

@@ -2,7 +2,6 @@
 #include "core/report/report.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/base/files.h"
 #include "core/base/text.h"

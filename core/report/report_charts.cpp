@@ -5,8 +5,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
-#include <map>
 #include <set>
 
 #include "core/base/units.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/store/store.h"
 #include "core/base/file_system.h"
-#include "core/base/url_secrets.h"
+#include "core/base/text.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cmath>
 #include <condition_variable>
 #include <cstdlib>
 #include <ctime>
@@ -17,7 +16,6 @@
 #include <thread>
 
 #include "core/base/atomic_file.h"
-#include "core/base/event.h"
 #include "core/base/files.h"
 #include "core/experiment/bound_experiment.h"
 #include "core/store/chain.h"
@@ -64,7 +62,7 @@ std::string event_json(const Event& event, const RunId& run, const fs::path& run
       json["reason"] = error.what();
     }
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump_utf8(json);
 }
 
 // Runs contain dataset text and prompts, so new folders are readable only by the owner.
@@ -577,10 +575,6 @@ void Store::set_tags(const RunId& run, const std::string& tags) {
 }
 void Store::set_created(const RunId& run, const std::string& utc) {
   change(run, "UPDATE runs SET created=? WHERE id=?", utc);
-}
-
-void Store::set_deleted(const RunId& run, Trash trash) {
-  set_deleted(std::span(&run, 1), trash);
 }
 
 void Store::set_deleted(std::span<const RunId> runs, Trash trash) {

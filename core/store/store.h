@@ -120,7 +120,7 @@ class Store {
   const std::filesystem::path& folder() const;
 
   // Creates a queued run. An empty `name` selects the experiment's name, or the id if that is empty. Ids are unique
-  // even if several processes create runs at once. Credentials in URLs are removed (core/base/url_secrets.h). Throws
+  // even if several processes create runs at once. Credentials in URLs are removed (without_url_secrets()). Throws
   // TYPE for a value of the wrong type.
   RunId create(const experiment::Experiment& experiment, const std::string& name);
   // Locks the run for writing. Throws RUN-LOCKED, naming the process that holds the lock.
@@ -173,7 +173,7 @@ class Store {
   void set_created(const RunId& run, const std::string& utc);  // of a run that another store recorded
   // Deletes or restores a run. A deleted run keeps its record, and its folder moves to the folder "trash". Throws
   // RUN-LOCKED while a process writes the run.
-  void set_deleted(const RunId& run, Trash trash);
+  void set_deleted(const RunId& run, Trash trash) { set_deleted(std::span(&run, 1), trash); }
   // The same for many runs. An Error leaves the runs before the one that caused it deleted or restored.
   void set_deleted(std::span<const RunId> runs, Trash trash);
   // Removes the record and the files of a deleted run for good. Throws RUN-KEPT for a run that is not deleted.

@@ -131,10 +131,6 @@ Database::Database(const std::filesystem::path& file, int busy_ms) : file_(file)
   open();
 }
 
-Database::~Database() {
-  close();
-}
-
 void Database::open() {
   mode_ = open_mode(database_files(file_));
   if (mode_ == OpenMode::impossible)

@@ -32,7 +32,7 @@ class Database {
   // Opens or creates the database; opens it read-only without write permission (see read_only()). Waits at most
   // `busy_ms` for locks of other processes, then throws STORE-BUSY.
   Database(const std::filesystem::path& file, int busy_ms);
-  ~Database();
+  ~Database() { close(); }
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 

@@ -13,7 +13,7 @@
 #include "core/data/tokenizer/chat_template.h"
 #include "core/engine/distributed/cluster.h"
 #include "core/train/model.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::train {
 namespace fs = std::filesystem;
@@ -102,10 +102,6 @@ void read_into(const formats::SafetensorsFile& file, const std::string& name, st
 }
 
 constexpr const char* kBestFile = "best_checkpoint.json";
-
-Json step_or_null(const std::optional<long>& step) {
-  return step ? Json(*step) : Json(nullptr);
-}
 
 std::optional<long> read_step(const Json& json, const char* key, const std::string& file) {
   if (!find_member(json, key)) return std::nullopt;
@@ -216,9 +212,8 @@ std::optional<fs::path> chosen_checkpoint(const fs::path& run_folder, Checkpoint
 }
 
 Json to_json(const EvaluationHistory& h) {
-  return {{"last", step_or_null(h.last)}, {"answered", step_or_null(h.answered)},
-          {"asked", h.answers.asked},     {"right", h.answers.right},
-          {"best_step", h.best_step},     {"best_value", h.best_value},
+  return {{"last", or_null(h.last)},   {"answered", or_null(h.answered)}, {"asked", h.answers.asked},
+          {"right", h.answers.right},  {"best_step", h.best_step},        {"best_value", h.best_value},
           {"since_best", h.since_best}};
 }
 

@@ -8,7 +8,7 @@
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/model/catalogue.h"
 #include "core/model/config.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::train {
 namespace fs = std::filesystem;

@@ -19,7 +19,6 @@
 #include "core/base/text.h"
 #include "core/engine/kernels/gemm.h"
 #include "core/engine/kernels/vector.h"
-#include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/safetensors/safetensors.h"
 
 namespace mw::train {

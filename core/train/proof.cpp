@@ -6,13 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "core/base/error.h"
 #include "core/base/units.h"
 #include "core/engine/distributed/cluster.h"
-#include "core/train/evaluate.h"
 #include "core/train/model.h"
 #include "core/train/rounding.h"
 #include "core/train/traffic.h"

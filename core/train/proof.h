@@ -6,7 +6,6 @@
 // one thread.
 #pragma once
 #include <functional>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/train/trainer.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/engine/kernels/kernel_choice.h"
 #include "core/train/checkpoint.h"
-#include "core/train/evaluate.h"
 #include "core/train/model.h"
 #include "core/train/traffic.h"
-#include "core/train/trainable.h"
 
 namespace mw::train {
 namespace {

@@ -2,10 +2,7 @@
 // Views of an experiment's training data before a run: state and length of every row, the tokens of one row, and the
 // padding and packing of batches. Thread-safe.
 #pragma once
-#include <functional>
-#include <memory>
 #include <optional>
-#include <stop_token>
 
 #include "core/base/units.h"
 #include "core/data/dataset/batches.h"

@@ -87,10 +87,6 @@ std::vector<RunDetails> read_details(const store::Store& store, const std::vecto
   return out;
 }
 
-plan::PlanContextPtr RunList::context() {
-  return load_context_ ? load_context_() : nullptr;
-}
-
 const RunList::Known* RunList::find(const store::RunId& run) const {
   const auto at = known_.find(run);
   return at == known_.end() ? nullptr : &at->second;

@@ -2,7 +2,6 @@
 // Content of the Runs page: the rows of its table and the preview of one run. Not thread-safe.
 #pragma once
 #include <limits>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -12,7 +11,7 @@
 
 #include "core/plan/cost/costing.h"
 #include "core/store/run_settings.h"
-#include "core/train/trainable.h"
+#include "core/train/settings.h"
 #include "core/views/series.h"
 
 namespace mw::views {
@@ -56,7 +55,7 @@ class RunList {
   // The newest runs of the last reading whose details are missing or older than their row, for another thread to read.
   std::vector<DetailsRequest> missing(size_t most) const;
   void add(std::vector<RunDetails> details);
-  plan::PlanContextPtr context();  // null: no costs
+  plan::PlanContextPtr context() { return load_context_ ? load_context_() : nullptr; }  // null: no costs
 
  private:
   struct Known {

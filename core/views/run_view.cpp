@@ -12,7 +12,7 @@ namespace {
 
 // Normalises an event as the store does: valid UTF-8, no NaN.
 Json as_stored(const Json& json) {
-  return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return Json::parse(dump_utf8(json));
 }
 
 std::optional<long> whole(const Json& info, const char* key) {

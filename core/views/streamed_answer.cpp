@@ -15,10 +15,6 @@ StreamedAnswer::StreamedAnswer(std::shared_ptr<jobs::ModelServer> server, serve:
   });
 }
 
-StreamedAnswer::~StreamedAnswer() {
-  cancel();
-}
-
 void StreamedAnswer::cancel() {
   if (!ended_) server_->loop().cancel(id_);
 }

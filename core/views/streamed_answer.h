@@ -29,7 +29,7 @@ class StreamedAnswer {
  public:
   // Throws what ServingLoop::submit() throws.
   StreamedAnswer(std::shared_ptr<jobs::ModelServer> server, serve::GenerationRequest request);
-  ~StreamedAnswer();  // cancels
+  ~StreamedAnswer() { cancel(); }  // cancels
   void cancel();
   bool drain();  // takes what was generated; true: something was
   const std::vector<AnswerToken>& tokens() const { return tokens_; }

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
-#include <utility>
 
 #include "core/base/json.h"
+#include "core/base/text.h"
 
 namespace mw::views {
 namespace {
@@ -106,9 +105,7 @@ namespace {
 enum Load { rate, burst, closed, unknown };
 
 std::string plain(double v) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", v);
-  return text;
+  return formatted("%g", v);
 }
 
 double first_known(double a, double b) {
@@ -140,10 +137,6 @@ LoadAxis::Key LoadAxis::key_of(const formats::BenchPoint& p) {
   if (std::isfinite(p.request_rate) && p.request_rate > 0) return {rate, p.request_rate};
   if (p.max_concurrency > 0) return {closed, p.max_concurrency};
   return {unknown, 0};
-}
-
-void LoadAxis::add(const formats::BenchPoint& point) {
-  loads_.insert(key_of(point));
 }
 
 void LoadAxis::add_rate(double wanted) {
@@ -204,27 +197,12 @@ double usd_per_million(double usd_per_hour, double tokens_per_second) {
 }
 
 MetricValue metric_value(const formats::BenchPoint& p, SweepMetric metric, double usd_per_hour) {
-  switch (metric) {
-    case SweepMetric::ttft:
-      return of_latency(p.ttft);
-    case SweepMetric::tpot:
-      return of_latency(p.tpot);
-    case SweepMetric::itl:
-      return of_latency(p.itl);
-    case SweepMetric::e2el:
-      return of_latency(p.e2el);
-    case SweepMetric::output_throughput:
-      return {.value = p.output_throughput};
-    case SweepMetric::total_throughput:
-      return {.value = p.total_token_throughput};
-    case SweepMetric::request_throughput:
-      return {.value = p.request_throughput};
-    case SweepMetric::goodput:
-      return {.value = p.request_goodput};
-    case SweepMetric::cost:
-      break;
-  }
-  return {.value = usd_per_million(usd_per_hour, p.output_throughput)};
+  const formats::LatencyStats* const latencies[] = {&p.ttft, &p.tpot, &p.itl, &p.e2el};  // in the order of SweepMetric
+  const double rates[] = {p.output_throughput, p.total_token_throughput, p.request_throughput, p.request_goodput};
+  if (metric == SweepMetric::cost) return {.value = usd_per_million(usd_per_hour, p.output_throughput)};
+  const auto index = static_cast<size_t>(metric);
+  if (is_latency(metric)) return of_latency(*latencies[index]);
+  return {.value = rates[index - std::size(latencies)]};
 }
 
 std::vector<ChartSample> samples_of(const formats::BenchSet& set, const std::vector<size_t>& points,

@@ -55,7 +55,7 @@ class LoadAxis {
     double place = 0;
     std::string label;  // "4", "burst", "32 users", "not recorded"
   };
-  void add(const formats::BenchPoint& point);
+  void add(const formats::BenchPoint& point) { loads_.insert(key_of(point)); }
   void add_rate(double rate);                            // of a point that is not measured yet
   double place(const formats::BenchPoint& point) const;  // the point must have been added
   std::vector<Stop> stops() const;                       // ascending by position

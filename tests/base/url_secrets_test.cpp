@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/base/event.h"
-#include "core/base/url_secrets.h"
+#include "core/base/text.h"
 
 namespace mw {
 namespace {

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "core/plan/document/plan_request.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 #include "tests/shipped.h"
 
 namespace mw::compare {

@@ -10,7 +10,7 @@
 #include "core/compare/replay.h"
 #include "core/formats/results/bench_result.h"
 #include "core/jobs/sweep_run.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 #include "tests/shipped.h"
 
 namespace mw::compare {

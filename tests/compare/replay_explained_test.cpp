@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The causes of what a replay changes add up, in 99th percentiles and in dollars.
-#include "core/compare/replay_explained.h"
+#include "core/compare/replay.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
 

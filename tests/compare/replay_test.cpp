@@ -14,7 +14,7 @@
 #include "core/jobs/sweep_run.h"
 #include "core/plan/document/engine_request.h"
 #include "core/serve/load/simulated_backend.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 #include "tests/shipped.h"
 
 namespace mw::compare {

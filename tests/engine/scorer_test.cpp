@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
-#include "core/engine/generate/pick_token.h"
+#include "core/engine/generate/sampler.h"
 #include "tests/engine/tiny_model.h"
 
 namespace mw::engine::test {

@@ -7,7 +7,6 @@
 
 #include "core/experiment/experiment.h"
 #include "core/experiment/parameters.h"
-#include "core/experiment/relevance.h"
 
 namespace mw::experiment {
 namespace {

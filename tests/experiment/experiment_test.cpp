@@ -9,7 +9,6 @@
 #include "core/base/files.h"
 #include "core/experiment/bound_experiment.h"
 #include "core/experiment/parameters.h"
-#include "core/experiment/relevance.h"
 #include "tests/store/store_fixture.h"
 
 namespace mw::experiment {

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 #include "core/views/streamed_answer.h"
 
 namespace mw::jobs {

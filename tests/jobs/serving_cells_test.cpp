@@ -9,7 +9,7 @@
 #include "core/jobs/sweep_envelope.h"
 #include "core/jobs/sweep_run.h"
 #include "core/plan/experiment/search_experiment.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 #include "core/serve/simulation/simulated_server.h"
 #include "tests/shipped.h"
 

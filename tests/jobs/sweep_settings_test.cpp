@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/jobs/sweep_run.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 
 namespace mw::jobs {
 namespace {

@@ -15,7 +15,7 @@
 #include "core/experiment/bound_experiment.h"
 #include "core/train/evaluate.h"
 #include "core/train/model.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 #include "tests/base/scratch.h"
 
 namespace mw::jobs {

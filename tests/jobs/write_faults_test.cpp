@@ -9,7 +9,7 @@
 #include "core/jobs/recipe_export.h"
 #include "core/recipes/recipe.h"
 #include "core/store/store.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 #include "tests/base/file_faults.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"

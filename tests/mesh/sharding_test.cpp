@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "core/mesh/layout/tiles.h"
+#include "core/mesh/layout/size_constraints.h"
 #include "core/model/catalogue.h"
 #include "core/model/config.h"
 #include "tests/mesh/targets.h"

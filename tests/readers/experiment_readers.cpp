@@ -17,7 +17,7 @@
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/calibration/measurements.h"
 #include "core/train/checkpoint.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 #include "tests/readers/reader.h"
 #include "tests/shipped.h"
 

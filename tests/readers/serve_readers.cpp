@@ -5,7 +5,7 @@
 #include "core/serve/http/answer_reader.h"
 #include "core/serve/http/completion_stream.h"
 #include "core/serve/http/http_head.h"
-#include "core/serve/http/openai_response.h"
+#include "core/serve/http/openai_protocol.h"
 #include "core/serve/load/load.h"
 #include "core/serve/load/metrics_poller.h"
 #include "core/serve/load/stream_client.h"

@@ -16,7 +16,7 @@
 #include "core/lint/fixes/diagnostics.h"
 #include "core/lint/rules/check.h"
 #include "core/model/catalogue.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
 

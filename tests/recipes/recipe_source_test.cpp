@@ -15,7 +15,7 @@
 #include "core/data/tokenizer/chat_template.h"
 #include "core/experiment/hub_dataset.h"
 #include "core/jobs/recipe_export.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
 

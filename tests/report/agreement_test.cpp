@@ -10,7 +10,7 @@
 #include "core/plan/experiment/predict_sizes.h"
 #include "core/plan/experiment/search_experiment.h"
 #include "core/report/report.h"
-#include "core/views/design.h"
+#include "core/views/design_view.h"
 #include "tests/plan/documents/random_experiments.h"
 #include "tests/random_inputs.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/engine/distributed/cluster.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/train/trainable.h"
+#include "core/train/settings.h"
 #include "tests/engine/families.h"
 #include "tests/engine/tiny_model.h"
 #include "tests/formats/test_files.h"

@@ -24,9 +24,8 @@
 
 #include "core/base/files.h"
 #include "core/compare/replay.h"
-#include "core/compare/replay_explained.h"
 #include "core/import/import_files.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 #include "tests/shipped.h"
 #include "tests/ui/sweep_fixture.h"
 #include "tests/ui/window_fixture.h"

@@ -16,7 +16,7 @@
 
 #include "core/experiment/bound_experiment.h"
 #include "core/train/model.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 #include "tests/ui/window_fixture.h"
 #include "ui/form/experiment_panel.h"
 #include "ui/pages/data/data_page.h"

@@ -5,7 +5,7 @@
 
 #include "core/base/files.h"
 #include "tests/ui/support.h"
-#include "ui/form/command_view.h"
+#include "ui/form/experiment_panel.h"
 #include "ui/session/session.h"
 #include "ui/session/store_reader.h"
 #include "ui/theme/text.h"

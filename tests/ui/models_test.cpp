@@ -18,7 +18,7 @@
 #include "ui/shell/bottom_docks.h"
 #include "ui/shell/command_palette.h"
 #include "ui/shell/problems_panel.h"
-#include "ui/theme/tables.h"
+#include "ui/theme/table_model.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

@@ -12,7 +12,7 @@
 #include "core/data/dataset/row_cache.h"
 #include "core/plan/experiment/experiment_plan.h"
 #include "core/train/model.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 #include "core/train/trainer.h"
 #include "tests/base/scratch.h"
 #include "tests/shipped.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/views/design.h"
+#include "core/views/design_view.h"
 
 namespace mw::views {
 namespace {

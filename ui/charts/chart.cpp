@@ -6,7 +6,6 @@
 #include <QPainter>
 #include <QTableView>
 #include <algorithm>
-#include <cmath>
 
 #include "ui/charts/chart_paint.h"
 #include "ui/charts/chart_table.h"

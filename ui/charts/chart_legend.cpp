@@ -86,10 +86,6 @@ bool ChartLegend::place(std::vector<LegendEntry>& entries, int most, Names names
 }
 
 // Buttons are in the first row.
-double ChartLegend::limit(int row) const {
-  return row == 0 ? header_end_ - 6 : axes_.size.width() - 10.0;
-}
-
 void ChartLegend::fold(int all) {
   const auto text = [&] { return u"+%1"_s.arg(all - static_cast<int>(entries_.size())); };
   const QFontMetricsF metrics(small_font());

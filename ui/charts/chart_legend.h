@@ -43,7 +43,7 @@ class ChartLegend {
   enum class Names { where_they_fit, none };
   bool place(std::vector<LegendEntry>& entries, int most, Names names, int& row) const;
   void fold(int all);  // replaces the last entries by their number
-  double limit(int row) const;
+  double limit(int row) const { return row == 0 ? header_end_ - 6 : axes_.size.width() - 10.0; }
   double title_width() const;
   void paint_entry(QPainter& painter, const LegendEntry& entry) const;
   const ChartAxes& axes_;

@@ -4,7 +4,6 @@
 // hides those of low rows.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "ui/charts/chart_paint.h"
 #include "ui/charts/chart_strokes.h"

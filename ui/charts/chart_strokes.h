@@ -3,7 +3,6 @@
 #pragma once
 #include <QPainter>
 
-
 #include "ui/charts/chart_data.h"
 
 namespace mw::ui {

@@ -11,7 +11,6 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "ui/charts/chart.h"
-#include "ui/theme/tables.h"
 
 namespace mw::ui {
 namespace {

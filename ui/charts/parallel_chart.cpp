@@ -169,10 +169,6 @@ void ParallelChart::mouseMoveEvent(QMouseEvent* event) {
   hover(run_at(event->position()));
 }
 
-void ParallelChart::leaveEvent(QEvent*) {
-  hover(-1);
-}
-
 void ParallelChart::keyPressEvent(QKeyEvent* event) {
   const int count = static_cast<int>(names_.size());
   if (count > 0 && event->key() == Qt::Key_Down) return hover((emphasis_ + 1) % count);

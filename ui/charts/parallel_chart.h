@@ -29,7 +29,7 @@ class ParallelChart : public QWidget {
  protected:
   void paintEvent(QPaintEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
-  void leaveEvent(QEvent* event) override;
+  void leaveEvent(QEvent*) override { hover(-1); }
   void keyPressEvent(QKeyEvent* event) override;
 
  private:

@@ -2,7 +2,7 @@
 // The experiment form: a search box and one row per parameter in the groups of the parameter table. Advanced parameters
 // are folded, settings without effect on the experiment hidden. GUI thread.
 #pragma once
-#include "core/experiment/relevance.h"
+#include "core/experiment/parameters.h"
 #include "ui/form/form_field.h"
 #include "ui/theme/widgets.h"
 

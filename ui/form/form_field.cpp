@@ -90,7 +90,7 @@ QString field_text(const Json& value) {
     for (const Json& e : value) parts << field_text(e);
     return parts.join(u", "_s);
   }
-  return qs(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return qs(dump_utf8(value));
 }
 
 QString describe(const experiment::Parameter& p) {
@@ -230,10 +230,6 @@ Json TextField::parse(const QString& text) const {
     default:
       return ss(text);
   }
-}
-
-QString TextField::print(const Json& value) const {
-  return field_text(value);
 }
 
 void TextField::show_value(const Json* set) {

@@ -98,7 +98,7 @@ class TextField : public FormField {
 
  protected:
   virtual Json parse(const QString& text) const;  // returns text that cannot be parsed as a string
-  virtual QString print(const Json& value) const;
+  virtual QString print(const Json& value) const { return field_text(value); }
   QLineEdit* edit_;
 };
 

@@ -10,7 +10,6 @@
 #include <QTextBlock>
 #include <QTreeView>
 
-#include "core/experiment/schema.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

@@ -8,7 +8,6 @@
 #include "core/views/choices.h"
 #include "ui/form/form.h"
 #include "ui/session/background_task.h"
-#include "ui/theme/tables.h"
 
 namespace mw::ui {
 

@@ -6,7 +6,6 @@
 #include <QPlainTextEdit>
 
 #include "core/base/files.h"
-#include "ui/theme/tables.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

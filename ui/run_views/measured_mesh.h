@@ -4,7 +4,7 @@
 #pragma once
 #include <QWidget>
 
-#include "core/views/design.h"
+#include "core/views/design_view.h"
 #include "core/views/step_snapshot.h"
 #include "ui/session/run_controller.h"
 

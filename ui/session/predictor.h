@@ -8,7 +8,7 @@
 #include "core/base/latest_task_worker.h"
 #include "core/base/mailbox.h"
 #include "core/lint/fixes/diagnostics.h"
-#include "core/views/design.h"
+#include "core/views/design_view.h"
 
 namespace mw::ui {
 

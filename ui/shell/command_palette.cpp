@@ -11,7 +11,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "ui/theme/tables.h"
+#include "ui/theme/table_model.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 

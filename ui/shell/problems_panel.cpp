@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/shell/problems_panel.h"
 
-#include "core/jobs/out_of_memory.h"
-#include "core/lint/fixes/diagnostics.h"
-#include "ui/form/experiment_panel.h"
-#include "ui/shell/bottom_docks.h"
-#include "ui/shell/page_stack.h"
-#include "ui/shell/status_strip.h"
-#include "ui/shell/window_docks.h"
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
 #include <QScrollArea>
-#include "ui/theme/tables.h"
+#include "core/jobs/out_of_memory.h"
+#include "ui/form/experiment_panel.h"
+#include "ui/shell/bottom_docks.h"
+#include "ui/shell/page_stack.h"
+#include "ui/shell/status_strip.h"
+#include "ui/shell/window_docks.h"
 
 namespace mw::ui {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Starts, pauses, stops and resumes runs. GUI thread.
 #pragma once
-#include "core/experiment/relevance.h"
+#include "core/experiment/parameters.h"
 #include "ui/session/workspace.h"
 
 namespace mw::ui {

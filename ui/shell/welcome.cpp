@@ -9,7 +9,6 @@
 #include "ui/run_views/run_header.h"
 #include "ui/session/action_registry.h"
 #include "ui/theme/table_model.h"
-#include "ui/theme/tables.h"
 
 namespace mw::ui {
 namespace {

@@ -9,7 +9,6 @@
 #include <limits>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "core/formats/results/csv.h"
 

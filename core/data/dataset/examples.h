@@ -2,7 +2,6 @@
 // Tokenised examples with a loss mask, and how a data file becomes them. Plain values.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 

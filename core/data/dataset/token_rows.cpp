@@ -136,10 +136,6 @@ TokenRows::TokenRows(std::vector<std::byte> content) : memory_(std::move(content
   open();
 }
 
-TokenRows::~TokenRows() {
-  close();
-}
-
 void TokenRows::close() {
   if (fd_ < 0) return;
   if (!content_.empty()) ::munmap(const_cast<std::byte*>(content_.data()), content_.size());
@@ -326,7 +322,7 @@ void TokenRowsWriter::finish(const Json& properties) {
   Json document{{"properties", properties}, {"problems", Json::array()}};
   for (size_t i = 0; i < problems_.size(); ++i)
     document["problems"].push_back(problem_json(problems_[i], problem_files_[i]));
-  const std::string json = document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string json = dump_utf8(document);
   Footer footer{.rows = static_cast<std::uint64_t>(rows_),
                 .blocks = blocks_.size(),
                 .blocks_offset = written_,

@@ -36,7 +36,7 @@ class TokenRows {
   // each with its checksum.
   explicit TokenRows(const std::filesystem::path& file);  // which may be deleted meanwhile
   explicit TokenRows(std::vector<std::byte> content);
-  ~TokenRows();
+  ~TokenRows() { close(); }
   TokenRows(const TokenRows&) = delete;
   TokenRows& operator=(const TokenRows&) = delete;
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The syntax tree of a Jinja template. Its depth is limited (kMostNestedSyntax), so that recursion over it is bounded.
+// Parses a Jinja template to its syntax tree. Its depth is limited (kMostNestedSyntax), so that recursion over it is
+// bounded.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/data/jinja/value.h"
@@ -111,5 +113,8 @@ struct TemplateStatement {
   bool is_recursive = false;
   Macro macro{};  // of macro and call_block
 };
+
+// Throws Error TEMPLATE for what is no Jinja, and for tags that chat templates do not use.
+Body parse_template(std::string_view text, const std::string& source);
 
 }  // namespace mw::data::jinja

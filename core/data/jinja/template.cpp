@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/data/jinja/template.h"
 
-#include "core/data/jinja/parser.h"
+#include "core/data/jinja/syntax.h"
 
 namespace mw::data::jinja {
 

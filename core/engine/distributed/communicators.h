@@ -3,13 +3,10 @@
 // in the same order. Data is copied and counted where it is copied; sums are in the order of ranks, hence the same bits
 // on every device and in every run.
 #pragma once
-#include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
-#include <string>
 #include <string_view>
 #include <vector>
 

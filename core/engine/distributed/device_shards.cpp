@@ -302,10 +302,6 @@ void DeviceShards::add_lora(const options::Lora& options, std::uint64_t seed, co
   allocate_working();
 }
 
-void DeviceShards::forget_row_norms() {
-  std::fill(norms_known_.begin(), norms_known_.end(), false);
-}
-
 // The devices that share the rows of a layer come here in the same passes.
 void DeviceShards::update_row_norms(int layer) {
   const auto index = static_cast<size_t>(layer);
@@ -441,13 +437,6 @@ void DeviceShards::copy_in(size_t trained, std::span<const float> whole, std::sp
   for_runs(held_[trained_[trained]], [&](std::int64_t in_file, std::int64_t n, std::int64_t at) {
     std::copy_n(whole.data() + in_file, n, to.data() + at);
   });
-}
-
-bool DeviceShards::counts(size_t trained) const {
-  return held_[trained_[trained]].plan->counts(device_);
-}
-bool DeviceShards::counts_weight(size_t weight) const {
-  return held_[weight].plan->counts(device_);
 }
 
 // What is stored, as f32: the master where there is one.

@@ -13,7 +13,6 @@
 //   gradients    of the stored shards, f32; optimizer: moments of them, and f32 masters of bf16 weights
 #pragma once
 #include <deque>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -39,7 +38,7 @@ class DeviceShards : public ShardedStorage {
   void set_trainable(model::TrainMethod method);
   void zero_gradients();  // at the start of a step, whose first forward pass computes the norms of DoRA's rows again
   void values_changed();  // after the optimizer wrote f32 values
-  void forget_row_norms();
+  void forget_row_norms() { std::fill(norms_known_.begin(), norms_known_.end(), false); }
 
   // Trainables in the order of the whole model's, with the device's shards of them.
   std::span<const TrainableTensor> parameters() const { return net_->weights.parameters; }
@@ -47,9 +46,9 @@ class DeviceShards : public ShardedStorage {
   // Between the shard's `stored` values and the tensor of the files [rows, cols].
   void copy_out(size_t trained, std::span<const float> stored, std::span<float> whole) const;
   void copy_in(size_t trained, std::span<const float> whole, std::span<float> stored) const;
-  bool counts(size_t trained) const;
+  bool counts(size_t trained) const { return held_[trained_[trained]].plan->counts(device_); }
   void read_weight(size_t weight, std::span<float> whole) const;  // the device's elements of it
-  bool counts_weight(size_t weight) const;
+  bool counts_weight(size_t weight) const { return held_[weight].plan->counts(device_); }
 
   bool is_direct(size_t weight) const override { return held_[weight].plan->direct; }
   void gather_weights(int part, mesh::Phase phase) override;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/engine/generate/pick_token.h"
+#include "core/engine/generate/sampler.h"
 #include "core/engine/layout/cache_layout.h"
 #include "core/engine/transformer/loss.h"
 

@@ -5,7 +5,6 @@
 #include <immintrin.h>
 
 #include <cstddef>
-#include <cstring>
 #include <iterator>
 
 #include "core/engine/kernels/activation_avx512.h"

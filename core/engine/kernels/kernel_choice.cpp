@@ -6,9 +6,7 @@
 #endif
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>

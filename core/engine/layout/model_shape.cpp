@@ -22,22 +22,9 @@ RopeSpec rope_spec(const model::Layer& layer) {
 }  // namespace
 
 Projection projection_of(Role role) {
-  switch (role) {
-    case Role::q_proj:
-      return Projection::q;
-    case Role::k_proj:
-      return Projection::k;
-    case Role::v_proj:
-      return Projection::v;
-    case Role::o_proj:
-      return Projection::o;
-    case Role::gate_proj:
-      return Projection::gate;
-    case Role::up_proj:
-      return Projection::up;
-    default:
-      return Projection::down;
-  }
+  constexpr Role kRoles[] = {Role::q_proj, Role::k_proj,    Role::v_proj,
+                             Role::o_proj, Role::gate_proj, Role::up_proj};  // in the order of Projection
+  return static_cast<Projection>(std::find(std::begin(kRoles), std::end(kRoles), role) - std::begin(kRoles));
 }
 
 ModelShape::ModelShape(const model::Config& whole, WeightStorage storage, const mesh::LocalConfig* local)

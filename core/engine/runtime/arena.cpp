@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
-#include <string>
 
 namespace mw::engine {
 namespace {

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/transformer/attention.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "core/engine/transformer/norms.h"
 #include "core/engine/transformer/paged_attention.h"
 #include "core/engine/transformer/projections.h"
-#include "core/engine/transformer/transformer.h"
 
 namespace mw::engine {
 namespace {
@@ -246,18 +243,11 @@ HeadNorms head_norms(Transformer& net, const PassContext& pass, int layer) {
 
 // The keys and values that attention reads, from the raw projections. Without v_proj the values are the raw keys,
 // before their norm and rotation.
-void keys_and_values(Transformer& net, const PassContext& pass, int layer) {
+void keys_and_values(Transformer& net, const PassContext& pass, int layer, NormStatistics statistics) {
   const LayerActivations& acts = net.activations(layer);
   const HeadNorms norms = head_norms(net, pass, layer);
-  rotate_normed(net, *pass.tokens, layer, norms.k, NormStatistics::compute, acts.kh);
-  if (acts.vh != acts.v) head_norm(net, norms.v, acts.vh);
-}
-
-void recompute_keys_and_values(Transformer& net, const PassContext& pass, int layer) {
-  const LayerActivations& acts = net.activations(layer);
-  const HeadNorms norms = head_norms(net, pass, layer);
-  rotate_normed(net, *pass.tokens, layer, norms.k, NormStatistics::reuse, acts.kh);
-  if (acts.vh != acts.v) recompute_head_norm(net, norms.v, acts.vh);
+  rotate_normed(net, *pass.tokens, layer, norms.k, statistics, acts.kh);
+  if (acts.vh != acts.v) head_norm(net, norms.v, statistics, acts.vh);
 }
 
 // In place: the gradients of the keys and values that attention reads become those of the raw projections. Without
@@ -294,7 +284,7 @@ void attention_block(Transformer& net, const PassContext& pass, int layer, float
                                          : 1),
           {acts.x, net.weights.layers[static_cast<size_t>(layer)].input_norm, acts.inv_input});
   rotate_normed(net, *pass.tokens, layer, head_norms(net, pass, layer).q, NormStatistics::compute, scratch.qh);
-  if (l.has_k) keys_and_values(net, pass, layer);
+  if (l.has_k) keys_and_values(net, pass, layer, NormStatistics::compute);
   const AttentionValues values{scratch.qh, acts.kh, acts.vh, acts.o, acts.lse};
   pass.paged ? attend_paged(net, pass, layer, values) : attend_runs(net, pass, layer, values);
   project(net, pass, layer, kOut, {acts.o});
@@ -312,7 +302,7 @@ void attention_block_of_outputs(Transformer& net, const PassContext& pass, const
                               kOut[] = {Projection::o};
   if (l.has_k) {
     project(net, pass, layer, std::span(kKeys).first(l.has_v ? 2 : 1), in);
-    keys_and_values(net, pass, layer);
+    keys_and_values(net, pass, layer, NormStatistics::compute);
   }
   for (size_t i = 0; i < pass.outputs->size(); ++i)
     std::memmove(acts.x + static_cast<std::int64_t>(i) * dim, acts.x + (*pass.outputs)[i] * dim,
@@ -341,7 +331,7 @@ void attention_block_backward(Transformer& net, const PassContext& pass, int lay
   rotate_normed(net, *pass.tokens, layer, q_norm, NormStatistics::reuse, scratch.qh);
   // Keys and values that later layers share are kept; the gradients of all these layers are added up.
   if (l.has_k && !net.weights.layer_shapes[static_cast<size_t>(layer)].shares_kv)
-    recompute_keys_and_values(net, pass, layer);
+    keys_and_values(net, pass, layer, NormStatistics::reuse);
   attend_runs_backward(net, pass, layer, {scratch.qh, acts.kh, acts.vh, acts.o, acts.lse},
                        {.q = scratch.dq,
                         .k = acts.dkh,

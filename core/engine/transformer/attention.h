@@ -38,7 +38,6 @@ void rotate(Transformer& net, const Tokens& tokens, int layer, int heads, float 
 
 // y = the rotated norm of heads n.x [tokens, heads, head_dim], token by token while they are in cache. The norm's
 // statistics are computed, or reused for the same bits.
-enum class NormStatistics { compute, reuse };
 void rotate_normed(Transformer& net, const Tokens& tokens, int layer, const RmsNorm& n, NormStatistics statistics,
                    float* y);
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/engine/transformer/norms.h"
-#include "core/engine/transformer/transformer.h"
 
 namespace mw::engine {
 namespace {

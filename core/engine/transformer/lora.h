@@ -4,8 +4,6 @@
 #pragma once
 #include <cstdint>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "core/base/rng.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The MLP block of a layer: the gated MLP, and the experts and the per-layer input of layers that have them.
 #pragma once
-#include <cstdint>
 
 #include "core/engine/transformer/transformer.h"
 

@@ -2,7 +2,6 @@
 #include "core/engine/transformer/network.h"
 
 #include <algorithm>
-#include <string>
 
 #include "core/base/error.h"
 #include "core/engine/transformer/transformer.h"

@@ -59,16 +59,9 @@ void norm_backward(Transformer& net, const RmsNorm& n, const float* dy, float* d
   });
 }
 
-void head_norm(Transformer& net, const RmsNorm& n, float* y) {
+void head_norm(Transformer& net, const RmsNorm& n, NormStatistics statistics, float* y) {
   if (n.weight)
-    norm(net, n, y);
-  else
-    std::memcpy(y, n.x, static_cast<size_t>(n.rows * n.dim) * sizeof(float));
-}
-
-void recompute_head_norm(Transformer& net, const RmsNorm& n, float* y) {
-  if (n.weight)
-    recompute_norm(net, n, y);
+    statistics == NormStatistics::compute ? norm(net, n, y) : recompute_norm(net, n, y);
   else
     std::memcpy(y, n.x, static_cast<size_t>(n.rows * n.dim) * sizeof(float));
 }

@@ -29,8 +29,8 @@ void recompute_norm_add(Transformer& net, const RmsNorm& n, const float* residua
 void norm_backward(Transformer& net, const RmsNorm& n, const float* dy, float* dx, StoreMode how);
 
 // Norms of attention heads, rows of head_dim. Without a weight (Gemma 2) they copy, and the gradient passes unchanged.
-void head_norm(Transformer& net, const RmsNorm& n, float* y);
-void recompute_head_norm(Transformer& net, const RmsNorm& n, float* y);
+enum class NormStatistics { compute, reuse };  // reuse: recomputes y from the kept statistics, bit for bit
+void head_norm(Transformer& net, const RmsNorm& n, NormStatistics statistics, float* y);
 void head_norm_backward(Transformer& net, const RmsNorm& n, float* d);  // in place
 
 }  // namespace mw::engine

@@ -9,7 +9,6 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
-#include "core/formats/safetensors/safetensors.h"
 #include "core/model/catalogue.h"
 #include "core/model/hf_config.h"
 

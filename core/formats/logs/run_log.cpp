@@ -8,7 +8,6 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
-#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/formats/logs/log_readers.h"
 #include "core/formats/logs/tensorboard.h"

@@ -8,7 +8,6 @@
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/units.h"
-#include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/safetensors/safetensors.h"
 
 namespace mw::formats {

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "core/base/json.h"
-#include "core/formats/safetensors/safetensors.h"
 
 namespace mw::formats {
 namespace {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads members of a result and checks types and ranges; missing and null values are unknown. Errors are BENCH and name
-// the field; read_bench adds the file. Thread-safe.
+// Reads files with several JSON values and with Python's non-finite numbers. Reads members of a result and checks types
+// and ranges; missing and null values are unknown. Errors are BENCH and name the field; read_bench adds the file.
+// Thread-safe.
 #pragma once
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,5 +70,12 @@ bool is_mlperf_summary(std::string_view text);
 std::vector<BenchSet> from_mlperf(std::string_view text);             // of which is_mlperf_summary is true
 std::vector<BenchSet> from_llmperf(const std::vector<Json>& values);  // summaries, or the responses of one run
 std::vector<BenchSet> from_csv(const CsvTable& table, const CsvMapping& mapping);  // one point per row
+
+// Keys of the first top-level object, or of the first object in a top-level list; the text may be cut off.
+std::set<std::string> first_keys(std::string_view text);
+
+// Consecutive values of a file (vLLM's --append-result, JSONL). NaN becomes null, Infinity becomes "inf". Throws JSON
+// with line and column in the file.
+std::vector<Json> read_values(std::string_view text, const std::string& file);
 
 }  // namespace mw::formats::bench

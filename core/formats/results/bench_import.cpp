@@ -7,7 +7,6 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/formats/results/bench_fields.h"
-#include "core/formats/results/json_values.h"
 
 namespace mw::formats {
 namespace {

@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <numeric>
 #include <set>
 
-#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/formats/results/bench_fields.h"
@@ -204,10 +202,6 @@ const std::vector<std::string> kSetFields{"format",      "name",   "provenance",
                                           "definitions", "notes",  "points"};
 
 }  // namespace
-
-bool LatencyStats::known() const {
-  return !std::isnan(mean) || !std::isnan(median) || !percentiles.empty();
-}
 
 double LatencyStats::percentile(double p) const {
   if (p == 50 && !std::isnan(median)) return median;

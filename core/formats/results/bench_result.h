@@ -2,6 +2,7 @@
 // Results of serving benchmarks: one load point and a set of points, from Meshwright's sweeps, the simulator or other
 // tools. JSON uses the field names of vLLM's `bench serve`, with times in ms. Plain values.
 #pragma once
+#include <cmath>
 #include <limits>
 #include <map>
 #include <string>
@@ -19,7 +20,7 @@ inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 struct LatencyStats {  // in ms; kUnknown if the source lacks the value
   double mean = kUnknown, median = kUnknown, deviation = kUnknown;
   std::map<double, double> percentiles{};  // 99 -> p99
-  bool known() const;
+  bool known() const { return !std::isnan(mean) || !std::isnan(median) || !percentiles.empty(); }
   double percentile(double p) const;  // kUnknown if it is missing; 50 is the median
 };
 

@@ -7,7 +7,7 @@
 #include "core/lint/fixes/diagnostics.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/refusals.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::lint {
 namespace fs = std::filesystem;

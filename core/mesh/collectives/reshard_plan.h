@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/mesh/collectives/compute_sharding.h"
 #include "core/mesh/collectives/local_config.h"
-#include "core/mesh/collectives/stages.h"
 
 namespace mw::mesh {
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/text.h"
+
 namespace mw::mesh {
 namespace {
 
@@ -44,9 +46,7 @@ std::string nearest_meshes(const Mesh& mesh, int devices) {
 }  // namespace
 
 std::string to_text(const Mesh& mesh) {
-  std::string text;
-  for (const MeshAxis& a : mesh.axes) text += (text.empty() ? "" : ", ") + a.name + " " + std::to_string(a.size);
-  return text;
+  return joined(mesh.axes, ", ", [](const MeshAxis& a) { return a.name + " " + std::to_string(a.size); });
 }
 
 std::vector<Problem> check_mesh(const Mesh& mesh, int devices) {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks and texts of a mesh (core/options/mesh.h). Any thread.
 #pragma once
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/base/error.h"

@@ -7,7 +7,11 @@
 #include <set>
 #include <tuple>
 
+#include "core/base/text.h"
 #include "core/mesh/layout/presets.h"
+
+// The text form of a PartitionSpec.
+#include <cctype>
 
 namespace mw::mesh {
 namespace {
@@ -79,11 +83,8 @@ std::string join(const std::set<std::string>& names) {
 }
 
 std::string legal_text(const Placement& placement, const Mesh& mesh, const std::string& axis) {
-  std::string text;
-  const int now = mesh.size(axis);
-  const std::vector<int> legal = legal_sizes(placement, mesh, axis, std::clamp(now, 32, 1 << 14) * 2);
-  for (const int n : legal) text += (text.empty() ? "" : ", ") + std::to_string(n);
-  return text;
+  const int most = std::clamp(mesh.size(axis), 32, 1 << 14) * 2;
+  return joined(legal_sizes(placement, mesh, axis, most), ", ", [](int n) { return std::to_string(n); });
 }
 
 // Collects dimensions that their axes do not divide and reports one problem for all tensors with the same cause.
@@ -319,6 +320,109 @@ std::int64_t piece_index(const PlacedTensor& tensor, const Mesh& mesh, int devic
     index = index * tensor.pieces[d] + here;
   }
   return index;
+}
+
+namespace {
+
+std::string dim_text(const std::vector<std::string>& axes) {
+  if (axes.empty()) return "-";
+  if (axes.size() == 1) return axes[0];
+  std::string text;
+  for (const std::string& axis : axes) text += (text.empty() ? "(" : ", ") + axis;
+  return text + ")";
+}
+
+// spec: [P | PartitionSpec] "(" [dim {"," dim} [","]] ")";  dim: "-" | None | name | "(" [name {"," name} [","]] ")"
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  PartitionSpec spec() {
+    constexpr size_t kMostLength = 1024;
+    if (text_.size() > kMostLength) fail("at most 1024 characters");
+    skip();
+    if (peek() != '(') {
+      const std::string head = word();
+      if (head != "P" && head != "PartitionSpec") fail("( at the start");
+    }
+    PartitionSpec spec;
+    expect('(');
+    while (!accept(')')) {
+      spec.dims.push_back(dim());
+      if (!accept(',') && peek() != ')') fail(", or )");
+    }
+    skip();
+    if (at_ != text_.size()) fail("nothing more after )");
+    return spec;
+  }
+
+ private:
+  std::vector<std::string> dim() {
+    if (accept('-')) return {};
+    std::vector<std::string> axes;
+    if (!accept('(')) {
+      if (std::string name = axis(); name != "None") axes.push_back(std::move(name));
+      return axes;
+    }
+    while (!accept(')')) {
+      axes.push_back(axis());
+      if (!accept(',') && peek() != ')') fail(", or )");
+    }
+    return axes;
+  }
+
+  std::string axis() {
+    const char quote = peek() == '\'' || peek() == '"' ? peek() : '\0';
+    if (quote) ++at_;
+    std::string name = word();
+    if (name.empty()) fail("the name of an axis, - or (");
+    if (quote && (at_ >= text_.size() || text_[at_++] != quote)) fail("the closing quote");
+    return name;
+  }
+
+  std::string word() {
+    const size_t begin = at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+
+  void skip() {
+    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
+  }
+  char peek() {
+    skip();
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool accept(char c) {
+    if (peek() != c || at_ >= text_.size()) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) fail(std::string(1, c));
+  }
+  [[noreturn]] void fail(const std::string& expected) {
+    throw Error("SPEC-SYNTAX", "not a PartitionSpec",
+                {.place = "character " + std::to_string(at_ + 1),
+                 .found = std::string(text_.substr(0, 80)),
+                 .expected = expected,
+                 .fix = "write one entry per dimension, as in (tp, fsdp, -)"});
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+std::string to_text(const PartitionSpec& spec) {
+  std::string text = "(";
+  for (size_t i = 0; i < spec.dims.size(); ++i) text += (i ? ", " : "") + dim_text(spec.dims[i]);
+  return text + ")";
+}
+
+PartitionSpec parse_spec(std::string_view text) {
+  return Parser(text).spec();
 }
 
 }  // namespace mw::mesh

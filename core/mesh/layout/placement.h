@@ -10,12 +10,20 @@
 #include "core/base/enum_names.h"
 #include "core/base/error.h"
 #include "core/mesh/layout/mesh.h"
-#include "core/mesh/layout/partition_spec.h"
 #include "core/model/inventory.h"
 
 namespace mw::mesh {
 
 using mw::to_string;
+
+// Per tensor dimension the mesh axes that split it, outermost first; empty: not split. May be shorter than the rank.
+struct PartitionSpec {
+  std::vector<std::vector<std::string>> dims;
+  bool operator==(const PartitionSpec&) const = default;
+};
+std::string to_text(const PartitionSpec& spec);  // "(tp, fsdp, -)", "((data, fsdp), -)", "()"
+// The same, and as JAX writes it: None for -, quotes, a P or PartitionSpec before it. Throws Error SPEC-SYNTAX.
+PartitionSpec parse_spec(std::string_view text);
 
 struct ShardingRule {   // the first matching rule replaces the preset
   std::string pattern;  // regex, searched in the logical name and the Tunix path ("." matches "/")

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/cost/costing.h"
 
-#include <cstdio>
-
 #include "core/base/text.h"
 #include "core/experiment/bound_experiment.h"
 #include "core/plan/document/engine_request.h"
@@ -132,13 +130,6 @@ std::array<CostBreakEven, 3> break_even(const CostPlan& a, const CostPlan& b) {
 
 namespace {
 
-template <class... Args>
-std::string line_of(const char* format, Args... args) {
-  char text[512];
-  std::snprintf(text, sizeof text, format, args...);
-  return text;
-}
-
 Json number_or_null(double value) {
   return value > 0 ? Json(value) : Json(nullptr);
 }
@@ -241,42 +232,43 @@ std::string load_text(const CostPlan& p) {
   const CostInputs& in = p.classes.front().inputs;
   std::string out;
   if (p.training.hours > 0)
-    out += line_of("trained %s%s (%s), ", to_text(Seconds(p.training.hours * 3600)).c_str(),
-                   p.target.empty() ? "" : (" on " + p.target).c_str(), p.training.source.c_str());
-  out += line_of("served on %s: %s requests a day, %+.3g %% a month, for %d months\n", p.serve_target.c_str(),
-                 count_text(in.requests_per_day).c_str(), 100 * in.growth, in.months);
+    out += formatted("trained %s%s (%s), ", to_text(Seconds(p.training.hours * 3600)).c_str(),
+                     p.target.empty() ? "" : (" on " + p.target).c_str(), p.training.source.c_str());
+  out += formatted("served on %s: %s requests a day, %+.3g %% a month, for %d months\n", p.serve_target.c_str(),
+                   count_text(in.requests_per_day).c_str(), 100 * in.growth, in.months);
   if (!p.fits) return out + "the model does not fit on one server\n";
   if (p.capacity.requests_per_s <= 0) return out + "no load meets " + level_text(p.level) + " on this server\n";
-  out += line_of("one server takes %s requests/s (%d at once, %s), ", number_text(p.capacity.requests_per_s, 3).c_str(),
-                 p.capacity.concurrency, level_text(p.level).c_str());
-  out += p.capacity.waits_without_limit
-             ? std::string("without a limit for waiting\n")
-             : line_of("%.0f %% wait less than %s\n", 100 * p.level.share, to_text(Seconds(p.capacity.wait_s)).c_str());
+  out +=
+      formatted("one server takes %s requests/s (%d at once, %s), ", number_text(p.capacity.requests_per_s, 3).c_str(),
+                p.capacity.concurrency, level_text(p.level).c_str());
+  out += p.capacity.waits_without_limit ? std::string("without a limit for waiting\n")
+                                        : formatted("%.0f %% wait less than %s\n", 100 * p.level.share,
+                                                    to_text(Seconds(p.capacity.wait_s)).c_str());
   return out;
 }
 
 std::string to_text(const CostPlan& p) {
   std::string out = load_text(p);
   if (p.capacity.requests_per_s <= 0) return out;
-  out += line_of("\n  %-10s %12s %12s %12s %12s %12s %9s %14s\n", "price", "training", "serving", "starts", "preempted",
-                 "total", "servers", "1M requests");
+  out += formatted("\n  %-10s %12s %12s %12s %12s %12s %9s %14s\n", "price", "training", "serving", "starts",
+                   "preempted", "total", "servers", "1M requests");
   for (const CostOfClass& of : p.classes) {
     if (!of.cost) {
       const std::string& unknown = of.inputs.serve_usd_per_hour > 0 ? p.target : p.serve_target;
-      out += line_of("  %-10s no price of %s\n", name_of(of.price_class).c_str(), unknown.c_str());
+      out += formatted("  %-10s no price of %s\n", name_of(of.price_class).c_str(), unknown.c_str());
       continue;
     }
     const TotalCost& c = *of.cost;
     const auto usd = [](double v) { return to_text(Usd(v)); };
-    out += line_of("  %-10s %12s %12s %12s %12s %12s %4d to %-3d %12s\n", name_of(of.price_class).c_str(),
-                   usd(c.training).c_str(), usd(c.serving).c_str(), usd(c.starting).c_str(), usd(c.preempted).c_str(),
-                   usd(c.total()).c_str(), c.first_servers, c.last_servers,
-                   usd(c.requests > 0 ? c.total() / c.requests * 1e6 : 0).c_str());
+    out += formatted("  %-10s %12s %12s %12s %12s %12s %4d to %-3d %12s\n", name_of(of.price_class).c_str(),
+                     usd(c.training).c_str(), usd(c.serving).c_str(), usd(c.starting).c_str(), usd(c.preempted).c_str(),
+                     usd(c.total()).c_str(), c.first_servers, c.last_servers,
+                     usd(c.requests > 0 ? c.total() / c.requests * 1e6 : 0).c_str());
   }
-  if (!p.swings.empty()) out += line_of("\nwhat moves the total most, each input by %.0f %%:\n", 100 * p.variation);
+  if (!p.swings.empty()) out += formatted("\nwhat moves the total most, each input by %.0f %%:\n", 100 * p.variation);
   for (const Swing& s : p.swings)
-    out += line_of("  %-22s %12s to %12s\n", s.input.c_str(), to_text(Usd(s.low_usd)).c_str(),
-                   to_text(Usd(s.high_usd)).c_str());
+    out += formatted("  %-22s %12s to %12s\n", s.input.c_str(), to_text(Usd(s.low_usd)).c_str(),
+                     to_text(Usd(s.high_usd)).c_str());
   return out;
 }
 

@@ -6,10 +6,10 @@
 #include "core/mesh/layout/size_constraints.h"
 #include "core/model/catalogue.h"
 #include "core/plan/request/lengths.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 #include "core/serve/scheduling/engine_executor.h"
 #include "core/train/model.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::plan {
 namespace {

@@ -23,7 +23,7 @@
 #include "core/plan/request/local_model.h"
 #include "core/train/data_index.h"
 #include "core/train/model.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::plan {
 namespace {

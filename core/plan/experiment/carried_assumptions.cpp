@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
-#include "core/experiment/relevance.h"
+#include "core/experiment/parameters.h"
 #include "core/plan/time/predict.h"
 
 namespace mw::plan {

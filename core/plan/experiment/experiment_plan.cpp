@@ -9,7 +9,7 @@
 #include "core/plan/document/engine_request.h"
 #include "core/plan/request/local_model.h"
 #include "core/plan/time/plan_figures.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 
 namespace mw::plan {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/plan/cost/total_cost.h"
 #include "core/plan/document/plan_request.h"
 #include "core/plan/experiment/carried_assumptions.h"
-#include "core/train/trainable.h"
+#include "core/train/settings.h"
 
 namespace mw::plan {
 

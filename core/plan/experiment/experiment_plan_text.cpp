@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formats plans as text tables.
 #include <algorithm>
-#include <cstdio>
 
 #include "core/base/text.h"
 #include "core/plan/experiment/experiment_plan.h"
@@ -10,39 +9,33 @@
 namespace mw::plan {
 namespace {
 
-template <class... Args>
-std::string line(const char* format, Args... args) {
-  char text[512];
-  std::snprintf(text, sizeof text, format, args...);
-  return text;
-}
-
 std::string memory_text(const ExperimentPlan& p) {
   const DeviceMemory& m = p.plan.memory;
   const std::vector<std::string> devices = device_lines(p.request.mesh, m);
   std::string out =
-      line("\nmemory of each device: %s%s of %s at the %s%s\n", m.is_bound ? "at most " : "",
-           to_text(m.at_peak.total()).c_str(), to_text(m.capacity).c_str(), m.peak_instant.c_str(),
-           devices.empty() ? "" : (" on the fullest of " + std::to_string(devices.size()) + " devices").c_str());
+      formatted("\nmemory of each device: %s%s of %s at the %s%s\n", m.is_bound ? "at most " : "",
+                to_text(m.at_peak.total()).c_str(), to_text(m.capacity).c_str(), m.peak_instant.c_str(),
+                devices.empty() ? "" : (" on the fullest of " + std::to_string(devices.size()) + " devices").c_str());
   for (const Buffer& b : m.buffers)
-    out += line("  %-12s %10s  %s %s\n", std::string(to_string(b.category)).c_str(), to_text(b.bytes).c_str(),
-                padded(b.name, -34).c_str(), b.formula.c_str());
+    out += formatted("  %-12s %10s  %s %s\n", std::string(to_string(b.category)).c_str(), to_text(b.bytes).c_str(),
+                     padded(b.name, -34).c_str(), b.formula.c_str());
   for (const std::string& device : devices) out += "  " + device + "\n";
   return out;
 }
 
 std::string time_text(const StepTime& step) {
-  std::string out = line("\nstep: %s s (%s to %s) = %s compute + %s memory + %s collectives - %s hidden + %s fixed\n",
-                         number_text(step.seconds.value, 3).c_str(), number_text(step.seconds.low, 3).c_str(),
-                         number_text(step.seconds.high, 3).c_str(), number_text(step.compute.value, 3).c_str(),
-                         number_text(step.memory.value, 3).c_str(), number_text(step.communication.value, 3).c_str(),
-                         number_text(step.hidden, 2).c_str(), number_text(step.fixed.value, 2).c_str());
-  out += line("  %-10s %-32s %9s %9s %11s %9s %9s\n", "phase", "part", "compute", "memory", "collectives", "hidden",
-              "seconds");
+  std::string out =
+      formatted("\nstep: %s s (%s to %s) = %s compute + %s memory + %s collectives - %s hidden + %s fixed\n",
+                number_text(step.seconds.value, 3).c_str(), number_text(step.seconds.low, 3).c_str(),
+                number_text(step.seconds.high, 3).c_str(), number_text(step.compute.value, 3).c_str(),
+                number_text(step.memory.value, 3).c_str(), number_text(step.communication.value, 3).c_str(),
+                number_text(step.hidden, 2).c_str(), number_text(step.fixed.value, 2).c_str());
+  out += formatted("  %-10s %-32s %9s %9s %11s %9s %9s\n", "phase", "part", "compute", "memory", "collectives",
+                   "hidden", "seconds");
   for (const Term& t : step.terms)
-    out += line("  %-10s %s %9.4f %9.4f %11.4f %9.4f %9.4f\n", std::string(to_string(t.phase)).c_str(),
-                padded(t.part, -32).c_str(), t.compute.value, t.memory.value, t.communication.value, t.hidden,
-                t.seconds());
+    out += formatted("  %-10s %s %9.4f %9.4f %11.4f %9.4f %9.4f\n", std::string(to_string(t.phase)).c_str(),
+                     padded(t.part, -32).c_str(), t.compute.value, t.memory.value, t.communication.value, t.hidden,
+                     t.seconds());
   return out + "  " + step.overlap + "\n";
 }
 
@@ -50,58 +43,59 @@ std::string run_text(const ExperimentPlan& p) {
   const RunTotals& r = p.plan.run;
   const auto duration = [](double h) { return to_text(Seconds(h * 3600)); };
   const bool counted = !p.request.engine || knows_steps(p.request);
-  std::string out =
-      counted ? line("\nrun: %lld steps, %s (%s to %s)", static_cast<long long>(r.steps),
-                     duration(r.hours.value).c_str(), duration(r.hours.low).c_str(), duration(r.hours.high).c_str())
-              : std::string("\nrun: the number of steps is not known");
-  out += r.usd_per_hour > 0
-             ? line(", %s at $%s an hour\n", to_text(Usd(r.usd.value)).c_str(), number_text(r.usd_per_hour).c_str())
-             : std::string(", price unknown\n");
-  out += line("  %s tokens/s of %s computed (%.0f %% real)", number_text(r.tokens_per_second).c_str(),
-              number_text(r.padded_tokens_per_second).c_str(), 100 * r.real_share);
-  if (r.usd_per_hour > 0) out += line(", $%s per million tokens", number_text(r.usd_per_million_tokens, 3).c_str());
+  std::string out = counted ? formatted("\nrun: %lld steps, %s (%s to %s)", static_cast<long long>(r.steps),
+                                        duration(r.hours.value).c_str(), duration(r.hours.low).c_str(),
+                                        duration(r.hours.high).c_str())
+                            : std::string("\nrun: the number of steps is not known");
+  out += r.usd_per_hour > 0 ? formatted(", %s at $%s an hour\n", to_text(Usd(r.usd.value)).c_str(),
+                                        number_text(r.usd_per_hour).c_str())
+                            : std::string(", price unknown\n");
+  out += formatted("  %s tokens/s of %s computed (%.0f %% real)", number_text(r.tokens_per_second).c_str(),
+                   number_text(r.padded_tokens_per_second).c_str(), 100 * r.real_share);
+  if (r.usd_per_hour > 0)
+    out += formatted(", $%s per million tokens", number_text(r.usd_per_million_tokens, 3).c_str());
   out += "\n";
   if (p.budget)
-    out += line("  budget (%s): %s%s of %lld steps, %s\n", p.budget->bound.c_str(),
-                p.budget->holds_the_run() ? "more than the run: " : "",
-                count_text(static_cast<double>(p.budget->steps)).c_str(), static_cast<long long>(r.steps),
-                to_text(*p.budget).c_str());
+    out += formatted("  budget (%s): %s%s of %lld steps, %s\n", p.budget->bound.c_str(),
+                     p.budget->holds_the_run() ? "more than the run: " : "",
+                     count_text(static_cast<double>(p.budget->steps)).c_str(), static_cast<long long>(r.steps),
+                     to_text(*p.budget).c_str());
   if (p.trainable)
-    out += line("  trained: %s, saved in %s\n", to_text(*p.trainable).c_str(), to_text(p.trainable->file).c_str());
-  for (const Utilisation& u : r.utilisation) out += line("  MFU (%s): %.1f %%\n", u.name.c_str(), 100 * u.share);
+    out += formatted("  trained: %s, saved in %s\n", to_text(*p.trainable).c_str(), to_text(p.trainable->file).c_str());
+  for (const Utilisation& u : r.utilisation) out += formatted("  MFU (%s): %.1f %%\n", u.name.c_str(), 100 * u.share);
   return out;
 }
 
 std::string serve_text(const ServeNumbers& n, const ServeWork& work) {
-  std::string out = line(
+  std::string out = formatted(
       "\nserving requests of %d + %d tokens: %s tokens of KV cache (%s per token and device); first token of an idle "
       "server %.1f ms; with %.0f requests at once %.2f ms for a step that only decodes, ",
       work.input_len, work.output_len, count_text(static_cast<double>(n.kv_tokens)).c_str(),
       to_text(Bytes(static_cast<std::int64_t>(n.kv_bytes_per_token))).c_str(), n.ttft.value * 1e3, n.running,
       n.tpot.value * 1e3);
   if (n.tpot_under_load_s > 0)
-    out += line("%.2f ms per token beside the prompts of others (TPOT), ", n.tpot_under_load_s * 1e3);
+    out += formatted("%.2f ms per token beside the prompts of others (TPOT), ", n.tpot_under_load_s * 1e3);
   return out + number_text(n.output_tokens_per_second) + " tokens/s\n";
 }
 
 std::string tco_text(const char* what, const Tco& tco, const std::vector<double>& hours) {
-  std::string out = line("\ncost of %s, training %s (%s)\n", tco.name.c_str(), what,
-                         to_text(Seconds(tco.train_hours * 3600)).c_str());
+  std::string out = formatted("\ncost of %s, training %s (%s)\n", tco.name.c_str(), what,
+                              to_text(Seconds(tco.train_hours * 3600)).c_str());
   for (const double h : hours)
-    out += line("  with %s h of serving: %s\n", number_text(h, 3).c_str(), to_text(tco.after(h)).c_str());
+    out += formatted("  with %s h of serving: %s\n", number_text(h, 3).c_str(), to_text(tco.after(h)).c_str());
   return out;
 }
 
 std::string points_text(const std::vector<SizePoint>& points) {
   const bool limited = std::any_of(points.begin(), points.end(), [](const auto& p) { return p.rows_in_budget; });
-  std::string out = line("\n  %-16s %7s  %-12s %10s %14s%s\n", "workload", "batch", "", "peak", "s per token",
-                         limited ? "   rows in the budget" : "");
+  std::string out = formatted("\n  %-16s %7s  %-12s %10s %14s%s\n", "workload", "batch", "", "peak", "s per token",
+                              limited ? "   rows in the budget" : "");
   for (const SizePoint& p : points)
-    out += line("  %-16s %7lld  %-12s %10s %14s%s\n", std::string(to_string(p.size.workload)).c_str(),
-                static_cast<long long>(p.size.batch), p.plan.fits() ? "fits" : "does not fit",
-                to_text(p.plan.memory.at_peak.total()).c_str(),
-                p.plan.fits() ? number_text(1 / p.plan.run.padded_tokens_per_second, 3).c_str() : "-",
-                p.rows_in_budget ? line(" %20lld", static_cast<long long>(*p.rows_in_budget)).c_str() : "");
+    out += formatted("  %-16s %7lld  %-12s %10s %14s%s\n", std::string(to_string(p.size.workload)).c_str(),
+                     static_cast<long long>(p.size.batch), p.plan.fits() ? "fits" : "does not fit",
+                     to_text(p.plan.memory.at_peak.total()).c_str(),
+                     p.plan.fits() ? number_text(1 / p.plan.run.padded_tokens_per_second, 3).c_str() : "-",
+                     p.rows_in_budget ? formatted(" %20lld", static_cast<long long>(*p.rows_in_budget)).c_str() : "");
   return out;
 }
 
@@ -130,11 +124,11 @@ std::vector<std::string> device_lines(const mesh::Mesh& mesh, const DeviceMemory
 
 std::string planned_text(const ExperimentPlan& p) {
   const bool refused = !p.plan.refusals.empty();
-  std::string out = line("%s, %s, %s: %s\n", p.request.target.id.c_str(), mesh::to_text(p.request.mesh).c_str(),
-                         std::string(model::to_string(p.request.stack)).c_str(),
-                         refused         ? "cannot run as it is, see the errors below"
-                         : p.plan.fits() ? "fits"
-                                         : "does not fit");
+  std::string out = formatted("%s, %s, %s: %s\n", p.request.target.id.c_str(), mesh::to_text(p.request.mesh).c_str(),
+                              std::string(model::to_string(p.request.stack)).c_str(),
+                              refused         ? "cannot run as it is, see the errors below"
+                              : p.plan.fits() ? "fits"
+                                              : "does not fit");
   if (p.carried) out += to_text(*p.carried);
   if (!refused) out += memory_text(p) + time_text(p.plan.step);
   if (!refused && p.request.work == Work::train) out += run_text(p);
@@ -151,29 +145,29 @@ std::string planned_text(const ExperimentPlan& p) {
 }
 
 std::string against_text(const PlanComparison& a) {
-  const auto times = [](double ratio) { return ratio > 0 ? line("%.2f x", ratio) : std::string("-"); };
-  std::string out =
-      line("\n%s against %s\n  %-10s %10s %10s %10s\n", a.other.c_str(), a.name.c_str(), "", "step", "run", "cost");
+  const auto times = [](double ratio) { return ratio > 0 ? formatted("%.2f x", ratio) : std::string("-"); };
+  std::string out = formatted("\n%s against %s\n  %-10s %10s %10s %10s\n", a.other.c_str(), a.name.c_str(), "", "step",
+                              "run", "cost");
   const auto row = [&](const char* what, double step, double run, double cost) {
-    out += line("  %-10s %10s %10s %10s", what, times(step).c_str(), times(run).c_str(), times(cost).c_str());
+    out += formatted("  %-10s %10s %10s %10s", what, times(step).c_str(), times(run).c_str(), times(cost).c_str());
   };
   row("predicted", a.step_ratio, a.run_ratio, a.cost_ratio);
   out += "\n";
   if (const auto& m = a.measured) {
     row("measured", m->step_ratio, m->run_ratio, m->cost_ratio);
     if (m->usd > 0 && m->other_usd > 0)
-      out += line("  (%s against %s)", to_text(Usd(m->other_usd)).c_str(), to_text(Usd(m->usd)).c_str());
+      out += formatted("  (%s against %s)", to_text(Usd(m->other_usd)).c_str(), to_text(Usd(m->usd)).c_str());
     out += "\n";
     for (const std::string* source : {&m->source, &m->other_source})
       if (!source->empty()) out += "  from " + *source + "\n";
   }
   for (const PlanComparison::Row& r : a.rows)
-    out += line("  with %s h of serving, training hours %s: %s against %s, %.2f times\n",
-                number_text(r.serve_hours, 3).c_str(), r.measured ? "measured" : "predicted",
-                to_text(Usd(r.usd)).c_str(), to_text(Usd(r.other_usd)).c_str(), r.ratio());
+    out += formatted("  with %s h of serving, training hours %s: %s against %s, %.2f times\n",
+                     number_text(r.serve_hours, 3).c_str(), r.measured ? "measured" : "predicted",
+                     to_text(Usd(r.usd)).c_str(), to_text(Usd(r.other_usd)).c_str(), r.ratio());
   if (!a.rows.empty())
     out += a.break_even_hours
-               ? line("  both cost the same after %s h of serving\n", number_text(*a.break_even_hours, 3).c_str())
+               ? formatted("  both cost the same after %s h of serving\n", number_text(*a.break_even_hours, 3).c_str())
                : std::string("  no break-even: one of them is cheaper at any number of hours\n");
   return out;
 }

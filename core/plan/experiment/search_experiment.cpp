@@ -12,7 +12,7 @@
 #include "core/mesh/layout/layout.h"
 #include "core/plan/cost/costing.h"
 #include "core/plan/document/engine_request.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 
 namespace mw::plan {
 namespace {

@@ -11,7 +11,6 @@
 #include "core/lint/fixes/diagnostics.h"
 #include "core/plan/experiment/search_experiment.h"
 #include "core/serve/load/sweep.h"
-#include "core/serve/load/sweep_settings.h"
 #include "core/serve/simulation/simulated_server.h"
 
 namespace mw::plan {

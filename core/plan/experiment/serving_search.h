@@ -7,7 +7,7 @@
 
 #include "core/plan/document/plan_request.h"
 #include "core/plan/search/search.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 
 namespace mw::plan {
 

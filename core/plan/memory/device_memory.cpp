@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/mesh/layout/tiles.h"
+#include "core/mesh/layout/size_constraints.h"
 #include "core/plan/memory/activations.h"
 #include "core/plan/request/estimate.h"
 #include "core/plan/request/lengths.h"

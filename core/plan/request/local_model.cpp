@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/mesh/layout/tiles.h"
+#include "core/mesh/layout/size_constraints.h"
 
 namespace mw::plan {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/data/tokenizer/tokenizer.h"
-#include "core/serve/http/openai_response.h"
+#include "core/serve/http/openai_protocol.h"
 #include "core/serve/http/server_metrics.h"
 #include "core/serve/scheduling/serving_loop.h"
 

@@ -132,7 +132,7 @@ void HttpResponse::set_body(std::string text, const std::string& content_type) {
 
 void HttpResponse::set_json(int of_status, const Json& json) {
   status = of_status;
-  set_body(json.dump(-1, ' ', false, Json::error_handler_t::replace), "application/json");
+  set_body(dump_utf8(json), "application/json");
 }
 
 void HttpResponse::set_error(const HttpError& error) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/serve/http/http_head.h"
-#include "core/serve/http/openai_response.h"
+#include "core/serve/http/openai_protocol.h"
 
 namespace mw::serve {
 

@@ -21,7 +21,7 @@ Json live_request_json(const LiveRequest& live) {
           {"prompt_tokens", live.prompt_tokens},
           {"output_tokens", live.output_tokens},
           {"max_tokens", live.max_new_tokens},
-          {"tokens_per_second", live.tokens_per_second ? Json(*live.tokens_per_second) : Json(nullptr)}};
+          {"tokens_per_second", or_null(live.tokens_per_second)}};
 }
 
 // Compares in constant time, so that the time does not reveal how much of the key is correct.
@@ -175,10 +175,6 @@ HttpServer::HttpServer(HttpOptions options, HttpServedModel model, ServingLoop& 
       metrics_(model_.name),
       http_(options_.limits, handlers()),
       port_(http_.start(options_.host, options_.port)) {}
-
-HttpServer::~HttpServer() {
-  stop();
-}
 
 HttpHandlers HttpServer::handlers() {
   HttpHandlers out{.respond_before_body = [this](const HttpRequest& req,

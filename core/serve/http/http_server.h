@@ -15,7 +15,7 @@
 #include "core/serve/http/answer_reader.h"
 #include "core/serve/http/http_access.h"
 #include "core/serve/http/http_connections.h"
-#include "core/serve/http/openai_response.h"
+#include "core/serve/http/openai_protocol.h"
 #include "core/serve/http/server_metrics.h"
 #include "core/serve/scheduling/serving_loop.h"
 
@@ -45,7 +45,7 @@ class HttpServer {
  public:
   // Starts serving. The loop and the tokenizer must outlive the server. Throws Error LISTEN, ALLOW-HOST, ALLOW-ORIGIN.
   HttpServer(HttpOptions options, HttpServedModel model, ServingLoop& loop);
-  ~HttpServer();
+  ~HttpServer() { stop(); }
   int port() const { return port_; }
   std::string address() const;                      // "http://127.0.0.1:8000"
   int connections() const { return http_.open(); }  // currently open

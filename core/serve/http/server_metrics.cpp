@@ -4,8 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
+
+#include "core/base/text.h"
 
 namespace mw::serve {
 namespace {
@@ -18,9 +19,7 @@ std::int64_t resident_bytes() {
 }
 
 std::string number(double x) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.12g", x);
-  return text;
+  return formatted("%.12g", x);
 }
 
 std::string escaped(const std::string& value) {

@@ -12,7 +12,6 @@
 #include "core/base/rng.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/formats/results/bench_result.h"
 
 namespace mw::serve {
 namespace {

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "core/serve/load/saturation.h"
-
 namespace mw::serve {
 namespace {
 
@@ -79,10 +77,6 @@ void LoadStatistics::flight(double at_s, int change) {
     flight_s_ = at_s;
   }
   (change > 0 ? sent_now_ : in_flight_) += change;
-}
-
-void LoadStatistics::sent(double at_s) {
-  flight(at_s, 1);
 }
 
 void LoadStatistics::tokens(double at_s, std::int64_t count) {

@@ -38,7 +38,7 @@ class QuantileSketch {
 class LoadStatistics {
  public:
   LoadStatistics(const options::LoadSettings& load, const options::Slo& slo) : load_(load), slo_(slo) {}
-  void sent(double at_s);
+  void sent(double at_s) { flight(at_s, 1); }
   void tokens(double at_s, std::int64_t count);  // sampled in one step
   void gaps(float ms, std::int64_t count) { itl_.add(ms, count); }
   // `index` in order of arrival; without gaps.

@@ -10,7 +10,6 @@
 #include "core/plan/request/stack_profiles.h"
 #include "core/serve/load/load_statistics.h"
 #include "core/serve/load/server_simulation.h"
-#include "core/serve/scheduling/executor.h"
 #include "core/serve/scheduling/load_timeline.h"
 
 namespace mw::serve {

@@ -9,9 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/experiment/bound_experiment.h"
 #include "core/formats/results/bench_result.h"
+#include "core/hardware/catalogue.h"
 #include "core/serve/load/load.h"
 #include "core/serve/load/load_statistics.h"
+#include "core/serve/scheduling/scheduler.h"
 
 namespace mw::serve {
 
@@ -55,5 +58,16 @@ struct SweepCallbacks {
 // before the first point if any point is invalid.
 bool run_sweep(const SweepSettings& settings, LoadBackend& backend, const std::vector<formats::BenchPoint>& done,
                const SweepCallbacks& callbacks, std::stop_token stop);
+
+// The settings of a sweep from an experiment: load, scheduler, backend and the conditions that a result records.
+// sweep.backend; auto: engine on cpu, else model
+options::SweepBackend sweep_backend(const experiment::BoundExperiment& config);
+
+// Throws SWEEP for an invalid or missing value.
+SweepSettings sweep_settings(const experiment::BoundExperiment& config);
+// Sets only the block size of the KV cache; the serving backend sets its layout.
+SchedulerSettings scheduler_settings(const options::Serving& serve);
+// Returns a result set without points: name, model, target, chips, price and conditions.
+formats::BenchSet sweep_facts(const experiment::BoundExperiment& config, const hardware::Catalogue& catalogue);
 
 }  // namespace mw::serve

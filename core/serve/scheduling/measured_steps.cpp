@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 #include "core/base/error.h"
-#include "core/serve/scheduling/executor.h"
+#include "core/base/text.h"
 
 namespace mw::serve {
 namespace {
@@ -160,15 +159,12 @@ double MeasuredStepModel::seconds(const formats::ServingStepWork& work) const {
 }
 
 std::string MeasuredStepModel::describe() const {
-  char line[300];
   const Terms& t = seconds_per_;
-  std::snprintf(
-      line, sizeof line,
+  return formatted(
       "%.0f us per step, %.1f us per token up to 16, %.0f us and %.2f us per token beyond, %.1f us per request, "
       "%.1f us per row of logits, %.2f ns per cached float, %.3f ns per attention pair; median error %.1f %%",
       1e6 * t[0], 1e6 * t[1], 1e6 * t[2], 1e6 * t[3], 1e6 * t[4], 1e6 * t[5], 1e9 * t[6], 1e9 * t[7],
       100 * median_error_);
-  return line;
 }
 
 StepResult MeasuredExecutor::run(const Step& step, const Scheduler&) {

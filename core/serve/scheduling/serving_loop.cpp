@@ -328,8 +328,4 @@ void ServingLoop::clear_prefix_cache() {
   wake_.notify_all();
 }
 
-double ServingLoop::now() const {
-  return seconds_since(start_time_);
-}
-
 }  // namespace mw::serve

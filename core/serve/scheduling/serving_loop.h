@@ -59,7 +59,7 @@ class ServingLoop {
   std::vector<LiveRequest> live_requests() const;    // oldest first
   std::vector<formats::LoadSample> take_timeline();  // samples since the last call, at most one in 20 ms
   void clear_prefix_cache();
-  double now() const;  // seconds since the loop began
+  double now() const { return seconds_since(start_time_); }  // seconds since the loop began
 
  private:
   using Clock = std::chrono::steady_clock;

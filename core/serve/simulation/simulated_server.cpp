@@ -8,7 +8,6 @@
 #include "core/lint/fixes/diagnostics.h"
 #include "core/plan/document/plan_request.h"
 #include "core/serve/load/simulated_backend.h"
-#include "core/serve/load/sweep_settings.h"
 
 namespace mw::serve {
 

@@ -10,7 +10,7 @@
 
 #include "core/plan/calibration/intervals.h"
 #include "core/plan/calibration/plan_context.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 
 namespace mw::serve {
 

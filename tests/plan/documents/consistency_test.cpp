@@ -11,7 +11,7 @@
 #include "core/lint/fixes/diagnostics.h"
 #include "core/plan/experiment/predict_sizes.h"
 #include "core/plan/experiment/search_experiment.h"
-#include "core/serve/load/sweep_settings.h"
+#include "core/serve/load/sweep.h"
 #include "tests/plan/documents/random_experiments.h"
 #include "tests/random_inputs.h"
 

@@ -77,10 +77,6 @@ const CompareViewSpec& CompareCharts::spec() const {
   return compare_views()[static_cast<size_t>(tabs_->currentIndex())];
 }
 
-QString CompareCharts::view() const {
-  return spec().id;
-}
-
 CompareView& CompareCharts::view_of(const QString& id) const {
   return at(place_of(id));
 }

@@ -22,8 +22,8 @@ class CompareCharts : public QWidget {
   void set_slo(const options::Slo& slo);
   void set_emphasis(int run);
   void show_view(const QString& id);
-  QString view() const;       // id
-  QStringList views() const;  // ids of those that are offered for the runs
+  QString view() const { return spec().id; }  // id
+  QStringList views() const;                  // ids of those that are offered for the runs
   CompareView& view_of(const QString& id) const;
   void choose_cell(int input_len, const QString& load);
   QComboBox& lengths() { return *length_; }

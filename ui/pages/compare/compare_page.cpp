@@ -16,7 +16,7 @@
 #include "ui/session/replay_offer.h"
 #include "ui/session/run_controller.h"
 #include "ui/session/session.h"
-#include "ui/theme/tables.h"
+#include "ui/theme/table_model.h"
 
 namespace mw::ui {
 namespace {

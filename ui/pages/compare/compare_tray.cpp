@@ -8,7 +8,7 @@
 #include "core/compare/recording.h"
 #include "ui/charts/chart_strokes.h"
 #include "ui/run_views/run_drag.h"
-#include "ui/run_views/sweep_lines.h"
+#include "ui/run_views/run_lines.h"
 #include "ui/session/store_reader.h"
 
 namespace mw::ui {

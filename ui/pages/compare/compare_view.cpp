@@ -7,7 +7,6 @@
 #include "compare_view_list.h"  // generated: the functions of the files in views
 #include "core/compare/compared_snapshots.h"
 #include "ui/run_views/run_lines.h"
-#include "ui/run_views/sweep_lines.h"
 
 namespace mw::ui {
 namespace {

@@ -5,11 +5,9 @@
 #include <QComboBox>
 #include <QCompleter>
 
-#include "core/compare/replay_explained.h"
 #include "core/plan/document/plan_request.h"
 #include "core/views/sweep_view.h"
-#include "ui/form/form_field.h"
-#include "ui/run_views/sweep_lines.h"
+#include "ui/run_views/run_lines.h"
 #include "ui/session/store_reader.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"

@@ -4,7 +4,6 @@
 #include <QComboBox>
 
 #include "ui/run_views/playhead_bar.h"
-#include "ui/theme/tables.h"
 
 namespace mw::ui {
 namespace {

@@ -6,12 +6,11 @@
 #include <QStackedWidget>
 
 #include "core/experiment/parameters.h"
-#include "ui/pages/data/length_chart.h"
 #include "ui/session/action_registry.h"
 #include "ui/session/frame_clock.h"
 #include "ui/session/predictor.h"
 #include "ui/session/session.h"
-#include "ui/theme/tables.h"
+#include "ui/theme/table_model.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

@@ -2,7 +2,7 @@
 // The Data page: the rows of the document's data, the tokens of one row, the lengths of all, and the cost of padding.
 // GUI thread.
 #pragma once
-#include "ui/pages/data/economy_view.h"
+#include "ui/pages/data/data_charts.h"
 #include "ui/pages/data/rows_model.h"
 #include "ui/pages/data/token_view.h"
 #include "ui/session/workspace.h"

@@ -6,7 +6,7 @@
 #include "core/experiment/bound_experiment.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/train/checkpoint.h"
-#include "core/train/run_settings.h"
+#include "core/train/settings.h"
 #include "ui/theme/text.h"
 #include "ui/theme/widgets.h"
 

@@ -7,7 +7,6 @@
 
 #include "core/experiment/bound_experiment.h"
 #include "ui/charts/chart_types.h"
-#include "ui/theme/tables.h"
 
 namespace mw::ui {
 

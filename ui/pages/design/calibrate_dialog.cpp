@@ -5,7 +5,6 @@
 #include <QPlainTextEdit>
 
 #include "ui/session/dialog_parts.h"
-#include "ui/theme/tables.h"
 
 namespace mw::ui {
 namespace {

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "ui/charts/chart_types.h"
-#include "ui/theme/tables.h"
 
 namespace mw::ui {
 namespace {

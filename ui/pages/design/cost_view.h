@@ -5,7 +5,7 @@
 #include <QWidget>
 #include <array>
 
-#include "core/views/design.h"
+#include "core/views/design_view.h"
 #include "ui/charts/chart.h"
 #include "ui/theme/table_model.h"
 

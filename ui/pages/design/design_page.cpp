@@ -8,7 +8,7 @@
 #include "core/store/store.h"
 #include "ui/session/action_registry.h"
 #include "ui/session/session.h"
-#include "ui/theme/tables.h"
+#include "ui/theme/table_model.h"
 
 namespace mw::ui {
 namespace {

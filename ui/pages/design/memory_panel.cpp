@@ -2,7 +2,6 @@
 #include "ui/pages/design/memory_panel.h"
 
 #include "ui/run_views/run_lines.h"
-#include "ui/theme/tables.h"
 
 namespace mw::ui {
 namespace {

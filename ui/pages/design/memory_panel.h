@@ -3,7 +3,7 @@
 #pragma once
 #include <QWidget>
 
-#include "core/views/design.h"
+#include "core/views/design_view.h"
 #include "ui/charts/chart.h"
 #include "ui/theme/table_model.h"
 

@@ -7,7 +7,6 @@
 
 #include "core/base/files.h"
 #include "ui/theme/table_model.h"
-#include "ui/theme/tables.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

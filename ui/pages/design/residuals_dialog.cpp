@@ -2,7 +2,6 @@
 #include "ui/pages/design/residuals_dialog.h"
 
 #include "ui/session/store_reader.h"
-#include "ui/theme/tables.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {

@@ -7,7 +7,6 @@
 #include "core/audit/calibrating.h"
 #include "core/base/units.h"
 #include "core/store/store.h"
-#include "ui/theme/tables.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {

@@ -6,7 +6,6 @@
 #include "core/model/catalogue.h"
 #include "core/model/inventory.h"
 #include "ui/session/store_reader.h"
-#include "ui/theme/tables.h"
 
 namespace mw::ui {
 namespace {

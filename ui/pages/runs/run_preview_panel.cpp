@@ -3,8 +3,6 @@
 
 #include <QDesktopServices>
 
-#include "ui/theme/tables.h"
-
 namespace mw::ui {
 namespace {
 

@@ -17,7 +17,7 @@
 #include "ui/session/action_registry.h"
 #include "ui/session/run_controller.h"
 #include "ui/session/session.h"
-#include "ui/theme/tables.h"
+#include "ui/theme/table_model.h"
 
 namespace mw::ui {
 namespace {
@@ -417,10 +417,6 @@ void RunsPage::choose_import() {
                     .filters = tr("Results, logs and bundles (*.json *.jsonl *.csv *.txt *.log *.zst);;Any file (*)"),
                     .mode = QFileDialog::ExistingFiles},
                    [this](const auto& files) { import_files(files); });
-}
-
-void RunsPage::undo_delete() {
-  undo_.undo();
 }
 
 void RunsPage::move_runs(const std::vector<store::RunId>& runs, store::Trash to) {

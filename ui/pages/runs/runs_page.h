@@ -45,7 +45,7 @@ class RunsPage : public QWidget, public WindowPage {
   std::vector<store::RunId> selected() const;
   void select(const store::RunId& run);
   void delete_selected();
-  void undo_delete();                         // undoes the last deletion or restoration
+  void undo_delete() { undo_.undo(); }        // undoes the last deletion or restoration
   QUndoStack& undo_stack() { return undo_; }  // of deletions and restorations
   void choose_import();
   void import_files(const std::vector<std::filesystem::path>& files);

@@ -4,8 +4,7 @@
 #include <QComboBox>
 
 #include "ui/pages/serve/run_tab.h"
-#include "ui/run_views/sweep_lines.h"
-#include "ui/theme/tables.h"
+#include "ui/run_views/run_lines.h"
 
 namespace mw::ui {
 namespace {
@@ -204,10 +203,6 @@ bool EnvelopeTab::is_outdated() const {
 void EnvelopeTab::show_frame() {
   if (!isVisible() || !std::exchange(changed_, false)) return;
   if (!(noted_ == document_.experiment()) || note_->text().isEmpty()) read_note();
-  show_envelope();
-}
-
-void EnvelopeTab::restyle() {
   show_envelope();
 }
 

@@ -31,7 +31,7 @@ class EnvelopeTab : public QWidget {
   EnvelopeTab(Document& document, plan::LoadContext context, QWidget* parent = nullptr);
   void attach(Workspace& workspace) { workspace_ = &workspace; }
   void show_frame();
-  void restyle();
+  void restyle() { show_envelope(); }
   void simulate();
   void stop() { task_.cancel(); }
   bool is_busy() const { return task_.is_busy(); }

@@ -10,7 +10,6 @@
 
 #include "core/experiment/bound_experiment.h"
 #include "ui/pages/serve/settings_row.h"
-#include "ui/theme/tables.h"
 
 namespace mw::ui {
 namespace {

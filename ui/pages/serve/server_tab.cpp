@@ -8,7 +8,7 @@
 
 #include "core/serve/http/http_access.h"
 #include "ui/session/dialog_parts.h"
-#include "ui/theme/tables.h"
+#include "ui/theme/table_model.h"
 
 namespace mw::ui {
 namespace {

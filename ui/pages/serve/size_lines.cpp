@@ -2,7 +2,6 @@
 #include "ui/pages/serve/size_lines.h"
 
 #include "ui/run_views/run_lines.h"
-#include "ui/run_views/sweep_lines.h"
 #include "ui/theme/theme.h"
 
 namespace mw::ui {

@@ -4,9 +4,9 @@
 #include <QCheckBox>
 #include <algorithm>
 
-#include "core/experiment/relevance.h"
+#include "core/experiment/parameters.h"
 #include "ui/form/form_field.h"
-#include "ui/theme/tables.h"
+#include "ui/theme/table_model.h"
 
 namespace mw::ui {
 

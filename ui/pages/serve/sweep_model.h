@@ -5,7 +5,7 @@
 
 #include "core/base/latest_task_worker.h"
 #include "core/jobs/sweep_run.h"
-#include "ui/run_views/sweep_lines.h"
+#include "ui/run_views/run_lines.h"
 #include "ui/session/run_controller.h"
 #include "ui/theme/table_model.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "ui/run_views/run_drag.h"
-#include "ui/theme/tables.h"
+#include "ui/theme/table_model.h"
 
 namespace mw::ui {
 namespace {

@@ -7,6 +7,7 @@
 #include "core/launch/target.h"
 #include "ui/pages/train/dialog_choices.h"
 #include "ui/session/dialog_parts.h"
+#include "ui/session/run_controller.h"
 
 class QCheckBox;
 class QStackedWidget;
@@ -57,6 +58,29 @@ class LaunchDialog : public TaskDialog {
   QStackedWidget* places_;
   QLineEdit *host_, *own_, *folder_, *start_;
   QCheckBox* force_;
+  bool waiting_ = false;
+};
+
+// Dialog that follows a run which another program is making: a file, pipe or URL of event lines, a vLLM server, or a
+// log folder.
+class AttachDialog : public TaskDialog {
+  Q_OBJECT
+ public:
+  explicit AttachDialog(RunController& runs, QWidget* parent = nullptr);
+  QLineEdit& source() { return *source_; }
+  QLineEdit& name() { return *name_; }
+
+ public slots:
+  void reject() override;  // stops an attempt in progress
+
+ private:
+  void build();
+  void show_state();
+  void begin();
+
+  RunController& runs_;
+  QLineEdit *source_, *name_;
+  QLabel* command_;
   bool waiting_ = false;
 };
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/train/merge_dialog.h"
 
-#include "ui/theme/tables.h"
-
 namespace mw::ui {
 namespace {
 

@@ -4,7 +4,6 @@
 #include <QScrollBar>
 
 #include "core/views/streamed_answer.h"
-#include "ui/theme/tables.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

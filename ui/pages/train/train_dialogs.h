@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The dialogs of the Train page and the actions that open them. GUI thread.
 #pragma once
-#include "ui/pages/train/attach_dialog.h"
 #include "ui/pages/train/export_dialog.h"
 #include "ui/pages/train/launch_dialog.h"
 #include "ui/pages/train/merge_dialog.h"

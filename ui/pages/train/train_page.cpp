@@ -11,7 +11,7 @@
 #include "ui/session/action_registry.h"
 #include "ui/session/frame_clock.h"
 #include "ui/session/session.h"
-#include "ui/theme/tables.h"
+#include "ui/theme/table_model.h"
 
 namespace mw::ui {
 

@@ -3,7 +3,7 @@
 #include <QLineEdit>
 
 #include "ui/pages/compare/compare_view.h"
-#include "ui/run_views/sweep_lines.h"
+#include "ui/run_views/run_lines.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

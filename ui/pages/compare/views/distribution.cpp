@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Cumulative distributions of the latencies of the requests in one cell.
 #include "ui/pages/compare/compare_view.h"
-#include "ui/run_views/sweep_lines.h"
+#include "ui/run_views/run_lines.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

@@ -4,7 +4,7 @@
 
 #include "ui/pages/compare/compare_view.h"
 #include "ui/pages/compare/heat_table.h"
-#include "ui/theme/tables.h"
+#include "ui/theme/table_model.h"
 #include "ui/theme/widgets.h"
 
 namespace mw::ui {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "ui/pages/compare/compare_view.h"
-#include "ui/run_views/sweep_lines.h"
+#include "ui/run_views/run_lines.h"
 #include "ui/theme/text.h"
 #include "ui/theme/theme.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Latency and throughput against the request rate, at one prompt length.
 #include "ui/pages/compare/compare_view.h"
-#include "ui/run_views/sweep_lines.h"
+#include "ui/run_views/run_lines.h"
 #include "ui/theme/text.h"
 
 namespace mw::ui {

@@ -2,10 +2,9 @@
 // The causes of the difference that a replay makes, as a table.
 #include <QVBoxLayout>
 
-#include "core/compare/replay_explained.h"
+#include "core/compare/replay.h"
 #include "ui/pages/compare/compare_view.h"
 #include "ui/theme/table_model.h"
-#include "ui/theme/tables.h"
 
 namespace mw::ui {
 namespace {

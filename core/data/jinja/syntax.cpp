@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/data/jinja/parser.h"
-
 #include <algorithm>
 #include <array>
 #include <initializer_list>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "ui/theme/tables.h"
-
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QScrollBar>

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Composition of the batches of one epoch, with and without packing, as a chart: tokens with loss, other tokens without
-// padding, and padding in percent, with seconds and dollars if they are known. GUI thread.
+// The charts of the Data page: the lengths of the rows, and the composition of the batches of one epoch, with and
+// without packing, as a chart: tokens with loss, other tokens without padding, and padding in percent, with seconds and
+// dollars if they are known. GUI thread.
 #pragma once
 #include <QWidget>
 
 #include "core/views/data_view.h"
 #include "ui/charts/chart.h"
+#include "ui/charts/chart_data.h"
 
 namespace mw::ui {
 
@@ -28,5 +30,14 @@ class EconomyView : public QWidget {
   views::TokenPrice price_;
   views::PadTo priced_ = views::PadTo::longest;
 };
+
+// The lengths of the rows as data of the histogram.
+struct LengthChart {
+  ChartStack stack{};
+  AxisRange range{};
+  QString caption{};
+  std::vector<LevelLine> limits{};  // vertical lines
+};
+LengthChart length_chart(const train::DataIndex& index, const train::DataIndexRequest& request);
 
 }  // namespace mw::ui
