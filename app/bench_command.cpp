@@ -31,7 +31,7 @@ int run_bench(const CommonOptions& common, const BenchOptions& options) {
   std::optional<store::Store> store;
   if (options.save) {  // before the measurement, so that an error costs no time
     store.emplace(common.runs_folder);
-    plan::own_machine_rates(user_hardware_folder());
+    plan::own_measurements(user_hardware_folder());
   }
   ProgressLine line;
   const jobs::MachineBenchmark benchmark = jobs::measure_machine(

@@ -66,6 +66,11 @@ fs::path user_hardware_folder() {
   return config.empty() ? config : config / "hardware";
 }
 
+fs::path measured_folder(const CommonOptions& common) {
+  const bool is_own = common.runs_folder == store::default_folder() && !std::getenv("MESHWRIGHT_RUNS");
+  return is_own ? user_hardware_folder() : fs::path();
+}
+
 plan::PlanContext load_context() {
   auto context = plan::PlanContext::load(resources_folder() / "hardware", user_hardware_folder());
   for (const Problem& problem : context.problems()) print_error("%s\n", to_text(problem).c_str());

@@ -120,12 +120,17 @@ ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 void ProgressLine::clear() {
   if (shown_) std::fputs("\r\x1b[K", stderr);
   shown_ = false;
+  if (!unseen_.empty()) print_error("%s\n", std::exchange(unseen_, {}).c_str());
 }
 
 void ProgressLine::update(const std::string& text) {
   const auto now = std::chrono::steady_clock::now();
-  if (now - last_ < (terminal_ ? 100ms : 5000ms)) return;
+  if (now - last_ < (terminal_ ? 100ms : 5000ms)) {
+    if (!terminal_) unseen_ = text;
+    return;
+  }
   last_ = now;
+  unseen_.clear();
   if (!terminal_) {
     print_error("%s\n", text.c_str());
     return;

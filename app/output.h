@@ -38,6 +38,7 @@ class ProgressLine {
 
  private:
   bool terminal_, shown_ = false;
+  std::string unseen_{};  // the last text, if it came too soon; only where no terminal is
   std::chrono::steady_clock::time_point last_{};
 };
 

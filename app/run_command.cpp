@@ -61,6 +61,7 @@ int prove(const CommonOptions& common, const RunOptions& options) {
 int train(const CommonOptions& common, const RunOptions& options) {
   jobs::JobRequest request{.experiment = {}, .runs_folder = common.runs_folder, .resume = std::nullopt};
   request.context = plan::load_once(load_context);
+  request.hardware_folder = measured_folder(common);
   if (options.resume.empty()) {
     request.experiment = load_experiment(common);
   } else {

@@ -115,6 +115,7 @@ std::string point_file_name(const formats::BenchPoint& p, long step) {
 jobs::JobRequest sweep_request(const CommonOptions& common, const SweepOptions& options) {
   jobs::JobRequest request{.experiment = {}, .runs_folder = common.runs_folder, .resume = std::nullopt};
   request.context = plan::load_once(load_context);
+  request.hardware_folder = measured_folder(common);
   if (!options.resume.empty()) {
     request.resume = options.resume;
     request.resume_sets = common.sets;

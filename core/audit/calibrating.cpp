@@ -118,6 +118,7 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
                  .found = "an experiment for " + m.request.target.id,
                  .expected = "kind train on cpu"});
   // Fitting starts from the default efficiencies, not from an earlier calibration or a benchmark's rates.
+  m.in_force = m.request;
   m.request.target.chip = context.catalogue.target(m.request.target.id).chip;
   m.request.efficiencies = plan::default_efficiencies(m.request.target, m.request.stack);
   m.request.calibrated.clear();
@@ -131,6 +132,7 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
          .count = l.count,
          .rows = l.rows,
          .computes_padding = l.computes_padding};
+    m.in_force->lengths = l;
     m.assumed = {"every row as long as the mean, " + std::to_string(l.max_len) + " tokens"};
   }
   return m;

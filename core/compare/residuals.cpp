@@ -8,6 +8,7 @@
 #include "core/base/units.h"
 #include "core/compare/comparison_parts.h"
 #include "core/experiment/bound_experiment.h"
+#include "core/plan/document/engine_request.h"
 #include "core/plan/document/plan_request.h"
 #include "core/plan/time/predict.h"
 
@@ -70,6 +71,7 @@ MeasuredStep measured_step(const views::RunView& run, double tokens_per_step) {
                ? known(value.get<double>() / steps.get<double>())
                : std::nullopt;
   };
+  if (const auto step = mean("seconds")) out.all = step;  // the mean, as of its parts
   out.compute = mean("compute");
   out.memory = mean("memory");
   out.host = mean("host");
@@ -135,14 +137,24 @@ void add_memory(const ComparedRun& run, const plan::Plan& plan, Residuals& out) 
   }
 }
 
-Residuals of_training(const ComparedRun& run, const plan::PlanContext& context) {
+// Sets the rows of the run's data, as `plan` does. False if the data is not here any more.
+bool read_rows_of(const ComparedRun& run, plan::Request& request, const std::stop_token& stop) try {
+  if (request.engine) plan::read_rows(run.experiment.config(), request, stop);
+  return request.engine && !request.engine->read.empty();
+} catch (const Error& error) {
+  if (error.kind() == Error::Kind::cancelled) throw;
+  return false;
+}
+
+Residuals of_training(const ComparedRun& run, const plan::PlanContext& context, const std::stop_token& stop) {
   Residuals out;
   if (run.training->kind() == "size")
     throw refused(run, "a size run has no plan of a training step", "choose a training run or a sweep");
   plan::Request request = plan::plan_request(run.experiment, context);
   const double step_tokens = tokens_of_step(*run.training);
+  const bool has_rows = read_rows_of(run, request, stop);
   const double rows = static_cast<double>(request.train.batch * request.train.accumulation);
-  if (std::isfinite(step_tokens) && request.lengths.histogram.empty()) {
+  if (!has_rows && std::isfinite(step_tokens) && request.lengths.histogram.empty()) {
     const int mean = std::clamp(static_cast<int>(std::lround(step_tokens / rows)), 1, request.lengths.max_len);
     request.lengths.max_len = mean;
     request.lengths.mean = 0;
@@ -233,7 +245,7 @@ Residuals residuals(const ComparedRun& run, const plan::PlanContext& context, co
                   "import the folder of an exported recipe, or a run of this program");
   if (!run.training || run.training->step() == 0)
     throw refused(run, "the run has no finished step", "choose a run with at least one step");
-  return of_training(run, context);
+  return of_training(run, context, stop);
 }
 
 std::string value_text(const Residual& row, double value) {
@@ -265,14 +277,17 @@ Json to_json(const Residuals& residuals) {
 }
 
 std::string to_text(const Residuals& residuals) {
-  std::string out = "  " + padded("term", -40) + padded("predicted", -14) + padded("measured", -14) +
+  size_t widest = 38;
+  for (const Residual& r : residuals.rows) widest = std::max(widest, characters(r.label));
+  const int term = -static_cast<int>(widest) - 2;
+  std::string out = "  " + padded("term", term) + padded("predicted", -14) + padded("measured", -14) +
                     padded("difference", -14) + "relative\n";
   for (const Residual& r : residuals.rows) {
     const auto text = [&](const std::optional<double>& value) {
       return value ? value_text(r, *value) : std::string("-");
     };
     const auto off = r.difference(), relative = r.relative();
-    out += "  " + padded(r.label, -40) +
+    out += "  " + padded(r.label, term) +
            padded(r.predicted ? value_text(r, r.predicted->value) : std::string("-"), -14) +
            padded(text(r.measured), -14) +
            padded(off ? (*off < 0 ? "-" : "+") + value_text(r, std::abs(*off)) : std::string("-"), -14) +

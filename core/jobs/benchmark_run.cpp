@@ -7,6 +7,7 @@
 #include "core/base/files.h"
 #include "core/engine/kernels/kernel_choice.h"
 #include "core/formats/huggingface/hf_weights.h"
+#include "core/formats/results/bench_result.h"
 #include "core/model/catalogue.h"
 #include "core/store/store.h"
 
@@ -36,8 +37,10 @@ experiment::Experiment benchmark_experiment(const MachineBenchmarkRequest& reque
 }
 
 plan::MachineWork work_of(const BenchmarkFigure& figure) {
-  if (figure.id.starts_with("lora_step")) return plan::MachineWork::train;
-  return figure.id.starts_with("prefill") ? plan::MachineWork::prefill : plan::MachineWork::decode;
+  const auto has = [&](const char* work) { return figure.id.find(work) != std::string::npos; };
+  return has("lora_step") ? plan::MachineWork::train
+         : has("prefill") ? plan::MachineWork::prefill
+                          : plan::MachineWork::decode;
 }
 
 }  // namespace
@@ -58,9 +61,10 @@ std::optional<plan::MachineRates> machine_rates(const MachineBenchmarkRequest& r
                            .read_bytes = benchmark.peak.dram_bytes};
   for (const BenchmarkFigure& f : benchmark.figures) {
     const plan::MachineWork work = work_of(f);
-    const double round = f.tokens / f.tokens_per_second();
+    const double round = formats::percentile_of(f.seconds, kRatesPercentile);
     rates.figures.push_back({work, plan::dtype_of(f.weights), f.rows, f.len,
-                             work == plan::MachineWork::decode ? round * f.rows / f.tokens : round});
+                             work == plan::MachineWork::decode ? round * f.rows / f.tokens : round, f.model,
+                             f.kv_seconds});
   }
   return rates;
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/jobs/job.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "core/base/event.h"
 #include "core/base/files.h"
@@ -15,9 +18,11 @@
 #include "core/jobs/training_curves.h"
 #include "core/mesh/layout/sharding_options.h"
 #include "core/plan/document/engine_request.h"
+#include "core/plan/document/plan_request.h"
 #include "core/plan/experiment/experiment_plan.h"
 #include "core/plan/experiment/predict_sizes.h"
 #include "core/plan/memory/engine_memory.h"
+#include "core/plan/time/serve_step.h"
 #include "core/serve/load/sweep.h"
 #include "core/store/store_rows.h"
 #include "core/train/checkpoint.h"
@@ -32,7 +37,10 @@ using Clock = std::chrono::steady_clock;
 // State of a run while it is recorded: store, lock, id.
 struct Record {
   explicit Record(const JobRequest& request)
-      : store(request.runs_folder), experiment(request.experiment), context(request.context) {}
+      : store(request.runs_folder),
+        experiment(request.experiment),
+        context(request.context),
+        hardware_folder(request.hardware_folder) {}
   store::Store store;
   std::unique_ptr<store::RunLock> lock;
   store::RunId run;
@@ -42,6 +50,11 @@ struct Record {
   std::vector<Bytes> peaks;                 // of each device up to the checkpoint
   std::vector<formats::BenchPoint> points;  // of a resumed sweep
   plan::LoadContext context;
+  std::filesystem::path hardware_folder;
+  std::vector<double> speeds;                 // tokens per second of the steps here, but the first, which warms up
+  std::vector<formats::TimedStep> steps;      // of a sweep here
+  std::optional<plan::MeasuredRun> measured;  // as far as it is known before the first step
+  double planned_speed = 0;                   // tokens per second of the training without corrections by earlier runs
 };
 
 experiment::Kind kind_of(const experiment::Experiment& e) {
@@ -198,6 +211,91 @@ std::filesystem::path checkpoint_folder(Record& record) {
   return folder;
 }
 
+// Null: not given, or its files cannot be read, and a run has no predicted times.
+plan::PlanContextPtr context_of(const Record& record) try {
+  return record.context ? record.context() : nullptr;
+} catch (const Error&) {
+  return nullptr;
+}
+
+// Plans the time of the training with the rates in force but those of earlier runs.
+void plan_speed(Record& record, const train::DataFacts& facts) try {
+  const plan::PlanContextPtr context = record.hardware_folder.empty() ? nullptr : context_of(record);
+  if (!context || kind_of(record.experiment) != experiment::Kind::train) return;
+  plan::PlanContext basis = *context;
+  basis.machine.runs.clear();
+  plan::Request request = plan::plan_request(record.experiment, basis);
+  plan::set_rows(facts, "its data", request);
+  record.planned_speed = plan::predict(request).run.tokens_per_second;
+  record.measured = plan::measured_run(record.experiment.config(), basis, request);
+} catch (const Error&) {  // no plan, no comparison
+}
+
+// A recorded step for the planner's model. Only sums over the layers are recorded: those that see everything, or all
+// where none does, stand for them. Several prompts in a step count as one.
+plan::StepLoad step_load(const formats::ServingStepWork& w, const model::Config& config) {
+  const auto slides = [&](const model::Layer& l) {
+    return l.attention == model::Attention::sliding && config.sliding_window > 0;
+  };
+  const bool all_slide = std::all_of(config.layers.begin(), config.layers.end(), slides);
+  double floats = 0, width = 0;  // of a token in the cache, of a query
+  for (const model::Layer& l : config.layers)
+    if (slides(l) == all_slide) floats += 2.0 * l.kv_heads * l.head_dim, width += 1.0 * l.heads * l.head_dim;
+  const int prompts = w.pairs > 0 ? 1 : 0;
+  plan::StepLoad load{.decoding = static_cast<int>(std::lround(w.requests)) - prompts, .prefilling = prompts};
+  if (prompts > 0) load.prefill_tokens = std::llround(w.tokens) - load.decoding;
+  (all_slide ? load.prefill_window_pairs : load.prefill_pairs) = w.pairs / width;
+  (all_slide ? load.read_window_tokens : load.read_tokens) = w.read / floats;
+  return load;
+}
+
+// How a sweep of the engine compares with its plan: the sum of its steps.
+std::optional<double> sweep_factor(Record& record) try {
+  constexpr double kLeastSteps = 50;
+  const plan::PlanContextPtr context = context_of(record);
+  const experiment::BoundExperiment config = record.experiment.config();
+  if (!context || serve::sweep_backend(config) != options::SweepBackend::engine || !config.serve.adapters.empty())
+    return std::nullopt;
+  plan::PlanContext basis = *context;
+  basis.machine.runs.clear();
+  const plan::Request request = plan::plan_request(record.experiment, basis);
+  record.measured = plan::measured_run(config, basis, request);
+  const plan::ServeStepModel model(request);
+  double count = 0, measured = 0, planned = 0;
+  for (const formats::TimedStep& s : record.steps) {
+    count += s.count;
+    measured += s.count * s.seconds;
+    planned += s.count * model.seconds(step_load(s.work, request.model));
+  }
+  return count >= kLeastSteps && planned > 0 ? std::optional(measured / planned) : std::nullopt;
+} catch (const Error&) {
+  return std::nullopt;
+}
+
+std::optional<double> training_factor(const Record& record) {
+  constexpr size_t kLeastSteps = 5;  // for a median
+  if (record.planned_speed <= 0 || record.speeds.size() < kLeastSteps) return std::nullopt;
+  return record.planned_speed / formats::percentile_of(record.speeds, 50);
+}
+
+// Keeps how a run that took its steps here compares with its plan. A stopped one counts, too.
+void keep_speed(Record& record, double time_s, const EventSink& sink) {
+  if (record.hardware_folder.empty()) return;
+  const bool serves = kind_of(record.experiment) == experiment::Kind::serve;
+  const std::optional<double> factor = serves ? sweep_factor(record) : training_factor(record);
+  if (!factor || !record.measured) return;
+  plan::MeasuredRun run = *record.measured;
+  run.factor = *factor;
+  run.date = store::today_utc();
+  run.run = record.run;
+  try {
+    plan::save_measured_run(record.hardware_folder, run);
+  } catch (const Error& error) {
+    sink({time_s,
+          event::Log{"warning", "plans of this machine do not follow from this run: " + to_text(error.problem())}});
+  }
+}
+
 event::Finished run_training(Record& record, Json info, const EventSink& sink, std::stop_token stop,
                              train::PauseGate& gate) {
   // For readers of the event lines (import_files.h).
@@ -214,18 +312,12 @@ event::Finished run_training(Record& record, Json info, const EventSink& sink, s
   request.predict = [&](const train::DataFacts& facts) {
     plan::Request planned = plan::engine_request(request.settings, facts.config);
     plan::set_rows(facts, "its data", planned);
+    plan_speed(record, facts);
     return plan::memory_json(plan::engine_memory(planned));
   };
   for (const Problem& p : mesh::find_unused_axes(request.settings.model.mesh, request.settings.model.rules))
     sink({0, event::Log{to_string(p.severity), to_text(p)}});
   return train::train(request, sink, stop, gate);
-}
-
-// Null: not given, or its files cannot be read, and a run has no predicted times.
-plan::PlanContextPtr context_of(const Record& record) try {
-  return record.context ? record.context() : nullptr;
-} catch (const Error&) {
-  return nullptr;
 }
 
 event::Finished run_kind(Record& record, const Json& info, const EventSink& sink, std::stop_token stop,
@@ -260,12 +352,20 @@ store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token
   double last_time = 0;
   long steps = 0;
   Bytes peak;
+  bool is_warm = false;
   TrainingCurves curves(curves_folder(record));
   const EventSink both = [&](const Event& e) {
     last_time = e.time_s;
     if (const auto* m = std::get_if<event::Memory>(&e.body)) peak = std::max(peak, m->peak);
-    if (const auto* m = std::get_if<event::Metric>(&e.body)) steps = std::max(steps, m->step);
-    if (const auto* p = std::get_if<event::ResultPoint>(&e.body)) steps = std::max(steps, p->step);
+    if (const auto* m = std::get_if<event::Metric>(&e.body)) {
+      steps = std::max(steps, m->step);
+      if (m->name == "train/tokens_per_second" && std::exchange(is_warm, true)) record.speeds.push_back(m->value);
+    }
+    if (const auto* p = std::get_if<event::ResultPoint>(&e.body)) {
+      steps = std::max(steps, p->step);
+      for (const formats::BenchPoint& point : store::points_of({*p}))
+        record.steps.insert(record.steps.end(), point.steps.begin(), point.steps.end());
+    }
     record.store.append(record.run, e);
     sink(e);
     for (const auto& notice : {record.store.rescue_notice(e.time_s), curves.feed(e)})
@@ -281,6 +381,7 @@ store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token
     const Json info{{"name", run_name(record.experiment)}, {"run", record.run}};
     finished = run_kind(
         record, info, [&](const Event& e) { limit(e); }, stop, gate);
+    keep_speed(record, finished.seconds, both);
   } catch (const engine::OutOfMemory& failure) {
     const MemoryReport report = memory_report(failure, record, stop);
     kind = report.error.kind();

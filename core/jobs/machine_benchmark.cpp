@@ -13,6 +13,8 @@
 #include "core/engine/kernels/kernel_choice.h"
 #include "core/engine/transformer/optimizer.h"
 #include "core/formats/huggingface/hf_weights.h"
+#include "core/formats/results/bench_result.h"
+#include "core/serve/scheduling/engine_executor.h"
 #include "core/train/model.h"
 
 namespace mw::jobs {
@@ -50,8 +52,23 @@ class MachineBenchmarker {
   }
 
   MachineBenchmark run() {
-    using model::WeightType;
     measure_peak();
+    measure_works();
+    measured_model_ = {.config = plan::benchmark_model(plan::kSmallModel), .is_small = true};
+    measure_works();
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr int kSmallRounds = 5;  // at least, because they are short
+  struct MeasuredModel {
+    model::Config config;
+    bool is_small = false;  // random weights, and short rounds of long contexts
+  };
+
+  void measure_works() {
+    using model::WeightType;
     if_it_fits("Prefill and decode, bf16", WeightType::bf16, [&] {
       Model bf16(*this, WeightType::bf16, engine::NetworkUse::inference);
       prefill(bf16, WeightType::bf16);
@@ -68,18 +85,15 @@ class MachineBenchmarker {
     });
     if_it_fits(
         "LoRA step, f32", WeightType::f32, [&] { train_lora(WeightType::f32); }, besides_weights_);
-    finish();
-    return std::move(out_);
   }
 
- private:
   struct Model {
     engine::Device device;
     engine::Network network;
     Model(const MachineBenchmarker& owner, model::WeightType type, engine::NetworkUse use)
-        : device(Bytes(0), owner.out_.threads), network(owner.request_.config, device, type, use) {
+        : device(Bytes(0), owner.out_.threads), network(owner.measured_model_.config, device, type, use) {
       owner.throw_if_stopped();
-      if (owner.request_.weights.empty()) {
+      if (owner.request_.weights.empty() || owner.measured_model_.is_small) {
         network.init_random(1);
         return;
       }
@@ -89,9 +103,14 @@ class MachineBenchmarker {
                                 std::span<std::uint16_t> out) { weights.read_bf16(i, first, out); }});
     }
     double weight_bytes() const { return static_cast<double>(device.arena.use().now[MemoryCategory::weights].value); }
+    double attention_seconds = 0;  // up to the last take_flops(), since the one before
     double take_flops() {
       double sum = 0;
-      for (const engine::KernelTime& kernel : network.take_profile()) sum += kernel.flops;
+      attention_seconds = 0;
+      for (const engine::KernelTime& kernel : network.take_profile()) {
+        sum += kernel.flops;
+        if (kernel.name == "attention") attention_seconds = kernel.seconds;
+      }
       return sum;
     }
   };
@@ -100,12 +119,13 @@ class MachineBenchmarker {
   struct RoundWork {
     double flops = 0;
     std::optional<double> bytes = std::nullopt;
+    double kv_seconds = 0;  // BenchmarkFigure::kv_seconds
   };
 
   // `more`: bytes besides the weights, as far as they are known. Work that does not fit is left out, with the reason.
   template <class F>
   void if_it_fits(const std::string& work, model::WeightType type, F measure_work, double more = 0) {
-    const double needed = static_cast<double>(model::TensorInventory(request_.config).parameters()) *
+    const double needed = static_cast<double>(model::TensorInventory(measured_model_.config).parameters()) *
                               (type == model::WeightType::f32    ? 4
                                : type == model::WeightType::bf16 ? 2
                                                                  : 1) +
@@ -129,7 +149,7 @@ class MachineBenchmarker {
 
   void begin_part(const std::string& part) {
     throw_if_stopped();
-    constexpr int kParts = 10;
+    constexpr int kParts = 18;
     BenchmarkProgress report{.part = part, .done = done_, .total = kParts};
     if (done_ > 0) report.seconds_left = seconds_since(start_) / done_ * (kParts - done_);
     if (progress_) progress_(report);
@@ -166,22 +186,28 @@ class MachineBenchmarker {
   template <class F>
   void measure(model::WeightType type, std::int64_t rows, BenchmarkFigure figure, F round,
                const std::function<RoundWork()>& work) {
+    if (measured_model_.is_small)
+      figure.id = "small_" + figure.id, figure.title += ", small", figure.model = plan::kSmallModel;
     begin_part(figure.title);
+    const double most_seconds = measured_model_.is_small ? request_.seconds / 4 : request_.seconds;
+    const int least_rounds = measured_model_.is_small ? kSmallRounds : request_.least_rounds;
     round();
     const auto begin = BenchmarkClock::now();
-    while (static_cast<int>(figure.seconds.size()) < request_.least_rounds || seconds_since(begin) < request_.seconds) {
+    while (static_cast<int>(figure.seconds.size()) < least_rounds || seconds_since(begin) < most_seconds) {
       throw_if_stopped();
       figure.seconds.push_back(round());
     }
     throw_if_stopped();  // a stop within the last round has cut it short
     figure.kernel = engine::product_instructions(engine::product_kind(type, rows), engine::best_arithmetic(type));
-    measured_.push_back({std::move(figure), type, work()});
+    const RoundWork done = work();
+    figure.kv_seconds = done.kv_seconds;
+    measured_.push_back({std::move(figure), type, done});
   }
 
   void prefill(Model& model, model::WeightType type) {
     const std::string form(to_string(type));
     const int tokens = request_.prefill_tokens;
-    const std::vector<int> prompt = benchmark_ids(tokens, request_.config.vocab, 1);
+    const std::vector<int> prompt = benchmark_ids(tokens, measured_model_.config.vocab, 1);
     engine::Sampler sampler(model.network);
     double flops = 0;
     measure(
@@ -206,21 +232,13 @@ class MachineBenchmarker {
 
   // Counts from the first token of the last row.
   void decode(Model& model, int rows, model::WeightType type) {
+    if (measured_model_.is_small) return serve(model, rows, type);
     constexpr int kPrompt = 16;
-    std::vector<std::vector<int>> prompts;
-    for (int row = 0; row < rows; ++row)
-      prompts.push_back(benchmark_ids(kPrompt, request_.config.vocab, static_cast<std::uint64_t>(row) + 1));
-    const std::string form(to_string(type)), count = std::to_string(rows);
+    const std::vector<std::vector<int>> prompts = prompts_of(rows, kPrompt);
     engine::Sampler sampler(model.network);
     double flops = 0;
     measure(
-        type, rows,
-        {.id = "decode_" + count + "_" + form,
-         .title = "Decode " + count + (rows == 1 ? " row, " : " rows, ") + form,
-         .tokens = 1.0 * rows * request_.decode_tokens,
-         .weights = type,
-         .rows = rows,
-         .len = kPrompt + request_.decode_tokens / 2},
+        type, rows, decode_figure(rows, type, kPrompt, request_.decode_tokens),
         [&] {
           BenchmarkClock::time_point start = BenchmarkClock::now();
           int seen = 0;
@@ -240,6 +258,66 @@ class MachineBenchmarker {
         });
   }
 
+  // The same with long contexts in the steps of a server, whose sequences share the blocks of one cache.
+  void serve(Model& model, int rows, model::WeightType type) {
+    constexpr int kPrompt = 256;
+    const int steps = 4 * request_.decode_tokens, longest = kPrompt + steps + rows + 1;
+    const std::vector<std::vector<int>> prompts = prompts_of(rows, kPrompt);
+    const serve::SchedulerSettings settings = serve::lay_out_engine_kv(measured_model_.config,
+                                                                       {.max_num_seqs = rows,
+                                                                        .max_num_batched_tokens = 2 * kPrompt,
+                                                                        .max_model_len = longest,
+                                                                        .prefix_cache = serve::PrefixCache::off,
+                                                                        .kv = {}},
+                                                                       Bytes(0));
+    serve::EngineExecutor executor(model.network, settings);
+    double flops = 0;
+    std::vector<double> attention;  // seconds of a step in each round
+    measure(
+        type, rows, decode_figure(rows, type, kPrompt, steps),
+        [&] {
+          serve::Scheduler scheduler(settings);
+          for (int r = 0; r < rows; ++r) {
+            executor.begin(serve::RequestId{r}, {.prompt_ids = prompts[static_cast<size_t>(r)]});
+            scheduler.add({.id = serve::RequestId{r}, .prompt_len = kPrompt, .max_new_tokens = longest - kPrompt});
+          }
+          BenchmarkClock::time_point start = BenchmarkClock::now();
+          for (int decoded = 0; decoded < steps;) {
+            const serve::Step step = scheduler.next();
+            const bool decodes = step.tokens() == rows;
+            if (decodes && decoded == 0) model.take_flops(), start = BenchmarkClock::now();
+            executor.run(step, scheduler);
+            scheduler.advance(step);
+            scheduler.finish({});
+            decoded += decodes;
+          }
+          const double seconds = seconds_since(start);
+          flops = model.take_flops();
+          attention.push_back(model.attention_seconds / steps);
+          for (int r = 0; r < rows; ++r) executor.end(serve::RequestId{r});
+          return seconds;
+        },
+        [&] {
+          return RoundWork{flops, model.weight_bytes() * steps, formats::percentile_of(attention, kRatesPercentile)};
+        });
+  }
+
+  std::vector<std::vector<int>> prompts_of(int rows, int tokens) const {
+    std::vector<std::vector<int>> prompts;
+    for (int row = 0; row < rows; ++row)
+      prompts.push_back(benchmark_ids(tokens, measured_model_.config.vocab, static_cast<std::uint64_t>(row) + 1));
+    return prompts;
+  }
+  static BenchmarkFigure decode_figure(int rows, model::WeightType type, int prompt, int steps) {
+    const std::string form(to_string(type)), count = std::to_string(rows);
+    return {.id = "decode_" + count + "_" + form,
+            .title = "Decode " + count + (rows == 1 ? " row, " : " rows, ") + form,
+            .tokens = 1.0 * rows * steps,
+            .weights = type,
+            .rows = rows,
+            .len = prompt + steps / 2};
+  }
+
   void train_lora(model::WeightType type) {
     const std::string form(to_string(type));
     Model model(*this, type, engine::NetworkUse::training);
@@ -250,8 +328,8 @@ class MachineBenchmarker {
     model.network.set_trainable(model::TrainMethod::lora);
     engine::AdamW adam(model.device, model.network.parameters(), {});
     const int rows = request_.train_rows, len = request_.train_len, tokens = rows * len;
-    const std::vector<int> ids = benchmark_ids(tokens, request_.config.vocab, 1);
-    const std::vector<int> targets = benchmark_ids(tokens, request_.config.vocab, 2);
+    const std::vector<int> ids = benchmark_ids(tokens, measured_model_.config.vocab, 1);
+    const std::vector<int> targets = benchmark_ids(tokens, measured_model_.config.vocab, 2);
     const std::vector<int> segments(ids.size(), 0);
     std::vector<int> positions(ids.size());
     for (size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<int>(i) % len;
@@ -290,6 +368,7 @@ class MachineBenchmarker {
   const MachineBenchmarkRequest& request_;
   const std::function<void(const BenchmarkProgress&)>& progress_;
   const std::stop_token& stop_;
+  MeasuredModel measured_model_{.config = request_.config};
   const BenchmarkClock::time_point start_ = BenchmarkClock::now();
   int done_ = 0;
   double besides_weights_ = 0;  // bytes of the last LoRA step, which do not depend on the type
@@ -328,8 +407,8 @@ const BenchmarkFigure* MachineBenchmark::saved_step() const {
 
 bool MachineBenchmark::is_noisy() const {
   const bool is_busy = peak.threads_worth > 0 && peak.threads_worth < 0.8 * threads;
-  return is_busy ||
-         std::any_of(figures.begin(), figures.end(), [](const BenchmarkFigure& f) { return f.spread() > 0.15; });
+  return is_busy || std::any_of(figures.begin(), figures.end(),
+                                [](const BenchmarkFigure& f) { return f.model.empty() && f.spread() > 0.15; });
 }
 
 MachineBenchmark measure_machine(const MachineBenchmarkRequest& request,
@@ -362,6 +441,7 @@ Json to_json(const MachineBenchmark& benchmark) {
                        {"arithmetic_share", f.arithmetic_share ? Json(*f.arithmetic_share) : Json()},
                        {"memory_share", f.memory_share ? Json(*f.memory_share) : Json()},
                        {"limit", to_string(f.limit())},
+                       {"kv_seconds", f.kv_seconds > 0 ? Json(f.kv_seconds) : Json()},
                        {"kernel", f.kernel}});
   }
   Json skipped = Json::array();
@@ -398,11 +478,11 @@ std::string to_text(const MachineBenchmark& benchmark) {
   out += line;
   out += "kernels\n";
   for (const std::string& kernel : benchmark.kernels) out += "  " + kernel + "\n";
-  std::snprintf(line, sizeof line, "\n%-26s %10s %7s %7s %11s %7s  %-10s  %s\n", "work", "tokens/s", "rounds", "spread",
+  std::snprintf(line, sizeof line, "\n%-31s %10s %7s %7s %11s %7s  %-10s  %s\n", "work", "tokens/s", "rounds", "spread",
                 "arithmetic", "memory", "limit", "kernel");
   out += line;
   for (const BenchmarkFigure& f : benchmark.figures) {
-    std::snprintf(line, sizeof line, "%-26s %10.1f %7zu %7s %11s %7s  %-10s  %s\n", f.title.c_str(),
+    std::snprintf(line, sizeof line, "%-31s %10.1f %7zu %7s %11s %7s  %-10s  %s\n", f.title.c_str(),
                   f.tokens_per_second(), f.seconds.size(), percent_or_dash(f.spread()).c_str(),
                   percent_or_dash(f.arithmetic_share).c_str(), percent_or_dash(f.memory_share).c_str(),
                   std::string(to_string(f.limit())).c_str(), f.kernel.c_str());

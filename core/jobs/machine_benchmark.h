@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the engine on this machine: peak rates, then prefill, decoding and LoRA steps of one model, each with its
-// share of those peaks.
+// share of those peaks, and the same of a small one whose weights stay in the processor's caches.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -18,6 +18,8 @@
 namespace mw::jobs {
 
 inline constexpr int kBenchmarkAlpha = 2 * plan::kBenchmarkRank;  // of the LoRA step, with adapters on all products
+// Of the seconds of the rounds, as the rates of a machine: other programs only lengthen rounds.
+inline constexpr double kRatesPercentile = 25;
 inline constexpr const char* kNoisyBenchmark =
     "The rounds differ by more than 15 % or other programs use the processor: repeat on an idle machine.";
 
@@ -44,6 +46,8 @@ struct BenchmarkFigure {
   model::WeightType weights{};
   int rows = 1, len = 0;          // rows of a round; tokens of a row, of decoding in the cache in the mean
   std::vector<double> seconds{};  // of every round
+  std::string model{};            // plan::kSmallModel; empty: the benchmark's
+  double kv_seconds = 0;          // of the median decode step, in attention to cached tokens; 0: not measured
   // FLOP/s of the median round / highest measured FLOP/s, of f32 work in f32; absent: no peak was measured.
   std::optional<double> arithmetic_share = std::nullopt;
   std::optional<double> memory_share = std::nullopt;  // weight bytes read per second / read bandwidth; absent: training

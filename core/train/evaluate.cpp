@@ -104,12 +104,20 @@ DataFacts data_facts(const Settings& s, const model::Config& config, const data:
   const int ways = mesh::batch_devices(s.model.mesh);
   std::vector<data::BatchSize> shares =
       data::largest_batch_per_device(dataset.train, batch_options(s), 0, micro_batches, ways);
-  return {
+  DataFacts facts{
       .config = config,
       .largest = ways == 1 ? shares.front() : data::largest_batch(dataset.train, batch_options(s), 0, micro_batches),
       .shares = std::move(shares),
       .evaluation = data::largest_eval_batch_per_device(evaluation_rows(s, dataset.eval), eval_options(s), ways),
       .asked = asked_prompts(s, config, dataset, tokenizer)};
+  double tokens = 0, loss_tokens = 0;
+  for (size_t i = 0; i < dataset.train.size(); ++i) {
+    const data::ExampleSize size = dataset.train.size_of(i);
+    ++facts.lengths[size.tokens];
+    tokens += size.tokens, loss_tokens += size.loss_tokens;
+  }
+  if (tokens > 0) facts.loss_share = loss_tokens / tokens;
+  return facts;
 }
 
 }  // namespace mw::train

@@ -2,6 +2,7 @@
 // Evaluation on held-out rows: loss, and answers compared with the expected ones; the sizes of a run's batches.
 #pragma once
 #include <functional>
+#include <map>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -57,6 +58,8 @@ struct DataFacts {
   struct PromptTokens {                       // prompts that are answered during the run; 0: none
     int prompt = 0, with_answer = 0;          // longest prompt; longest prompt with its answer limit
   } asked{};
+  std::map<int, std::int64_t> lengths{};  // tokens of a training row, rows
+  double loss_share = 0;                  // of their tokens; 0: no row has any
 };
 
 // Examines at most the first 20,000 micro-batches of at most 4,000,000 rows, and all held-out rows and prompts.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -131,7 +133,8 @@ class TrainingRun {
   std::vector<Bytes> peaks_;  // per device
   Json summary_ = Json::object();
   std::vector<engine::KernelTime> kernels_;  // of the whole run
-  StepSeconds step_seconds_;
+  StepSeconds step_seconds_;                 // but of the first step, which also fills caches, where there are others
+  bool is_warm_ = false;
   long checkpointed_at_ = -1;
   double last_step_seconds_ = 0;
   bool budget_spent_ = false;
@@ -336,6 +339,7 @@ bool TrainingRun::is_budget_spent() const {
 
 bool TrainingRun::step() {
   take_profile(nullptr);  // of an evaluation or samples before the step
+  if (step_seconds_.steps > 0 && !std::exchange(is_warm_, true)) step_seconds_ = {};
   const auto start_time = Clock::now();
   std::vector<data::Batch> micro;
   std::int64_t loss_tokens = 0, real_tokens = 0;

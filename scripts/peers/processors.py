@@ -14,6 +14,11 @@ WORKS = {"lora-all": ("train", "bf16", 4, 512), "lora-all-f32": ("train", "f32",
          "prefill": ("prefill", "bf16", 1, 512), "prefill-f32": ("prefill", "f32", 1, 512),
          "decode-bf16-1": ("decode", "bf16", 1, 40), "decode-bf16-16": ("decode", "bf16", 16, 40),
          "decode-int8-1": ("decode", "int8", 1, 40), "decode-int8-16": ("decode", "int8", 16, 40)}  # fmt: skip
+# What the engine's kernels take beside multiply-adds (core/plan/request/efficiencies.h, EngineCosts), from the profiles
+# of finished runs (summary.profile), of bench's decode steps and of the step times of meshes of 2 to 16 virtual devices.
+COSTS = {"output_columns": 34, "query_keys": 50, "query_ops": 9400, "gathers": 2.4e9, "call_s": 8e-6,
+         "cached_kv_bytes": 1e6, "cached_kv_reads": 0.7, "uncached_kv_bytes": 1.5e7, "uncached_kv_reads": 0.31,
+         "source": "profiles of steps of gemma3-270m and of the shipped model on an AMD EPYC (family 25, model 17), 2026-11-29"}  # fmt: skip
 NATIVE = "avx512_bf16"  # of the processor that was measured without a limit last
 
 
@@ -42,7 +47,7 @@ def main():
         name = NATIVE if result["class"] == "native" and "25, model 17" in result["machine"]["cpu"] else result["class"]
         by_class.setdefault(name, []).append(result)
     machines = [rates(name, by_class[name]) for name in ("avx2", "avx512", "avx512_bf16", "amx") if name in by_class]
-    text = json.dumps({"schema": 1, "machines": machines}, indent=1)
+    text = json.dumps({"schema": 1, "costs": COSTS, "machines": machines}, indent=1)
     (ROOT / "resources" / "hardware" / "processors.json").write_text(text + "\n", encoding="utf-8")
 
 

@@ -36,17 +36,27 @@ TEST(MachineBenchmark, MeasuresEveryFigureWithProgress) {
   std::vector<std::string> ids;
   for (const BenchmarkFigure& f : benchmark.figures) {
     ids.push_back(f.id);
-    EXPECT_EQ(f.seconds.size(), 2u) << f.id;
+    EXPECT_EQ(f.seconds.size(), f.model.empty() ? 2u : 5u) << f.id;
     EXPECT_GT(f.tokens_per_second(), 0) << f.id;
-    EXPECT_EQ(f.memory_share.has_value(), !f.id.starts_with("lora_step")) << f.id;
+    EXPECT_EQ(f.memory_share.has_value(), f.id.find("lora_step") == std::string::npos) << f.id;
     EXPECT_EQ(f.arithmetic_share.has_value(), benchmark.peak.f32_flops > 0) << f.id;
   }
-  EXPECT_THAT(ids, testing::ElementsAre("prefill_bf16", "decode_1_bf16", "decode_16_bf16", "decode_1_int8",
-                                        "decode_16_int8", "lora_step_bf16", "prefill_f32", "lora_step_f32"));
+  const std::vector<std::string> works{"prefill_bf16",   "decode_1_bf16",  "decode_16_bf16", "decode_1_int8",
+                                       "decode_16_int8", "lora_step_bf16", "prefill_f32",    "lora_step_f32"};
+  ASSERT_EQ(ids.size(), 2 * works.size());
+  for (size_t i = 0; i < works.size(); ++i) {
+    EXPECT_EQ(ids[i], works[i]);
+    EXPECT_EQ(ids[works.size() + i], "small_" + works[i]);
+    const BenchmarkFigure& small = benchmark.figures[works.size() + i];
+    EXPECT_EQ(small.model, plan::kSmallModel);
+    const bool decodes = small.id.find("decode") != std::string::npos;
+    EXPECT_EQ(small.kv_seconds > 0, decodes) << small.id;
+    EXPECT_LT(small.kv_seconds * 3, small.seconds.back()) << small.id;  // of three tokens
+  }
   using engine::ProductKind;
   const ProductKind kinds[] = {ProductKind::bf16, ProductKind::few_bf16, ProductKind::few_bf16, ProductKind::int8,
                                ProductKind::int8, ProductKind::bf16,     ProductKind::f32,      ProductKind::f32};
-  for (size_t i = 0; i < benchmark.figures.size(); ++i) {
+  for (size_t i = 0; i < works.size(); ++i) {
     const model::WeightType type = kinds[i] == ProductKind::f32    ? model::WeightType::f32
                                    : kinds[i] == ProductKind::int8 ? model::WeightType::int8
                                                                    : model::WeightType::bf16;
@@ -55,11 +65,11 @@ TEST(MachineBenchmark, MeasuresEveryFigureWithProgress) {
   }
   EXPECT_EQ(benchmark.figures[2].tokens, 48);
   EXPECT_GT(benchmark.peak.dram_bytes, 0);
-  ASSERT_EQ(reports.size(), 11u);
+  ASSERT_EQ(reports.size(), 19u);
   EXPECT_FALSE(reports.front().seconds_left);
   EXPECT_EQ(reports.back().done, reports.back().total);
   const Json json = to_json(benchmark);
-  EXPECT_EQ(json["figures"].size(), 8u);
+  EXPECT_EQ(json["figures"].size(), 16u);
   EXPECT_TRUE(json["figures"][5]["memory_share"].is_null());
   EXPECT_THAT(to_text(benchmark), testing::HasSubstr("LoRA step 2 x 16, bf16"));
 }
@@ -69,9 +79,9 @@ TEST(MachineBenchmark, LeavesOutWhatDoesNotFit) {
   request.memory = Bytes(3 * model::TensorInventory(request.config).parameters());
   const MachineBenchmark benchmark = measure_machine(request, {}, {});
   EXPECT_EQ(benchmark.figures.size(), 6u);
-  ASSERT_EQ(benchmark.skipped.size(), 2u);
+  ASSERT_EQ(benchmark.skipped.size(), 7u);  // nothing of the small model fits
   EXPECT_EQ(benchmark.skipped[0].work, "Prefill, f32");
-  EXPECT_EQ(to_json(benchmark)["skipped"].size(), 2u);
+  EXPECT_EQ(to_json(benchmark)["skipped"].size(), 7u);
   EXPECT_THAT(to_text(benchmark), testing::HasSubstr("Not measured: LoRA step, f32: needs"));
   request.memory = Bytes(1000);
   EXPECT_THROW(measure_machine(request, {}, {}), Error);

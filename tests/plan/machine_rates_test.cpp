@@ -17,6 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
+RatesInForce in_force(const MachineRates& rates, RatesOrigin origin) {
+  return {.rates = &rates, .origin = origin, .costs = test::context().processors().costs};
+}
+
 Request request_of(const MachineRates& rates, const MachineFigure& f) {
   Request r;
   r.model = model::catalogue_config(rates.model);
@@ -26,6 +30,7 @@ Request request_of(const MachineRates& rates, const MachineFigure& f) {
   r.mesh.axes = {{"fsdp", 1}, {"tp", 1}};
   if (f.work != MachineWork::train) {
     r.work = Work::serve;
+    r.kv = model::DType::f32;
     return r;
   }
   using model::Role;
@@ -37,24 +42,25 @@ Request request_of(const MachineRates& rates, const MachineFigure& f) {
 }
 
 TEST(MachineRates, PlansTakeTheMeasuredSeconds) {
-  ASSERT_GE(test::context().processors().size(), 4U);
-  for (const MachineRates& rates : test::context().processors())
+  ASSERT_GE(test::context().processors().rates.size(), 4U);
+  for (const MachineRates& rates : test::context().processors().rates)
     for (const MachineFigure& f : rates.figures) {
       Request r = request_of(rates, f);
-      apply(rates, RatesOrigin::measured, rates.threads, r);
+      apply(in_force(rates, RatesOrigin::measured), rates.threads, r);
       const double ratio = planned_seconds(f, r) / f.seconds;
       const bool bound = f.weights == model::DType::int8 && f.rows > 1;  // by the products of prefill
-      EXPECT_GT(ratio, 0.97) << rates.instructions << ", " << to_string(f.work) << ", " << to_string(f.weights);
-      EXPECT_LT(ratio, bound ? 1.5 : 1.03) << rates.instructions << ", " << to_string(f.work) << ", "
-                                           << to_string(f.weights) << ", " << f.rows << " rows";
+      EXPECT_GT(ratio, 0.97) << rates.instructions << ", " << to_string(f.work) << ", " << to_string(f.weights) << ", "
+                             << f.rows << " rows";
+      EXPECT_LT(ratio, bound ? 1.55 : 1.03) << rates.instructions << ", " << to_string(f.work) << ", "
+                                            << to_string(f.weights) << ", " << f.rows << " rows";
     }
 }
 
 // The engine computes no padding, so that the limit of a row's length changes nothing while the rows are the same.
 TEST(MachineRates, TimeOfAStepFollowsFromRealTokens) {
-  const MachineRates& rates = test::context().processors().front();
+  const MachineRates& rates = test::context().processors().rates.front();
   Request r = request_of(rates, rates.figures.front());
-  apply(rates, RatesOrigin::measured, rates.threads, r);
+  apply(in_force(rates, RatesOrigin::measured), rates.threads, r);
   const auto seconds = [&](int max_len, RowLayout rows) {
     r.lengths = {.histogram = {{40, 90}, {200, 10}}, .max_len = max_len, .rows = rows, .computes_padding = false};
     return train_time(local_model(r, mesh::ShardingUse::training)).seconds.value;
@@ -67,23 +73,23 @@ TEST(MachineRates, TimeOfAStepFollowsFromRealTokens) {
 
 // Rates of one type of weights that lack another: its own peak and its own bytes count.
 TEST(MachineRates, WeightsThatWereNotMeasuredAreNotAsFastAsThoseThatWere) {
-  const MachineRates& amx = test::context().processors().back();
+  const MachineRates& amx = test::context().processors().rates.back();
   ASSERT_EQ(amx.instructions, "amx");
   for (MachineFigure f : amx.figures) {
     ASSERT_EQ(f.weights, model::DType::bf16) << "f32 was measured with AMX: test another class";
     f.weights = model::DType::f32;
     Request r = request_of(amx, f);
-    apply(amx, RatesOrigin::shipped, amx.threads, r);
+    apply(in_force(amx, RatesOrigin::shipped), amx.threads, r);
     EXPECT_GT(planned_seconds(f, r), 1.5 * f.seconds) << to_string(f.work) << ", " << f.rows << " rows";
   }
 }
 
 TEST(MachineRates, IntervalsHoldTheMeasurementAndAreWiderElsewhere) {
-  const MachineRates& rates = test::context().processors().front();
+  const MachineRates& rates = test::context().processors().rates.front();
   const MachineFigure& f = rates.figures.front();
   const auto step = [&](RatesOrigin origin, int threads) {
     Request r = request_of(rates, f);
-    apply(rates, origin, threads, r);
+    apply(in_force(rates, origin), threads, r);
     return train_time(local_model(r, mesh::ShardingUse::training)).seconds;
   };
   const Estimate own = step(RatesOrigin::measured, rates.threads), other = step(RatesOrigin::shipped, rates.threads),
@@ -98,7 +104,7 @@ TEST(MachineRates, IntervalsHoldTheMeasurementAndAreWiderElsewhere) {
 TEST(MachineRates, OfThisProcessorComeFirstThenThoseOfItsInstructions) {
   MachineRates two{.processor = "A 1 2", .instructions = "avx2", .threads = 2}, eight = two, other = two;
   eight.threads = 8, other.processor = "B 1 2";
-  const std::vector<MachineRates> own{other, two, eight}, &shipped = test::context().processors();
+  const std::vector<MachineRates> own{other, two, eight}, &shipped = test::context().processors().rates;
   EXPECT_EQ(rates_of(own, shipped, {"A 1 2", "avx2", 6}), &own[2]);
   EXPECT_EQ(rates_of(own, shipped, {"A 1 2", "avx2", 1}), &own[1]);
   EXPECT_EQ(rates_of(own, shipped, {"A 1 2", "avx512", 2})->instructions, "avx512");
@@ -112,22 +118,105 @@ TEST(MachineRates, OfThisProcessorComeFirstThenThoseOfItsInstructions) {
 TEST(MachineRates, AreReplacedForOneProcessorAndKeptForOthers) {
   const test::Scratch folder;
   const fs::path own = folder.path() / "hardware";
-  MachineRates first = test::context().processors().front(), second = first;
+  MachineRates first = test::context().processors().rates.front(), second = first;
   first.processor = "A 1 2", second.processor = "B 1 2";
   save_machine_rates(own, first);
   save_machine_rates(own, second);
   first.f32_flops = 5e9;
   save_machine_rates(own, first);
-  const std::vector<MachineRates> read = read_machine_rates(own / kMachineRatesFile);
+  const std::vector<MachineRates> read = own_measurements(own).rates;
   ASSERT_EQ(read.size(), 2U);
   EXPECT_EQ(to_json(read[0]), to_json(first));
   EXPECT_EQ(to_json(read[1]), to_json(second));
 }
 
+MeasuredRun finished_run(const MachineRates& basis) {
+  return {.processor = {"A 1 2", basis.instructions, 2},
+          .weights = model::DType::bf16,
+          .factor = 1.5,
+          .basis = basis_of(basis),
+          .date = "2026-11-30",
+          .run = "run-7"};
+}
+
+TEST(MachineRates, TheNewestRunOfTheSameKindCorrectsPlans) {
+  const test::Scratch folder;
+  const auto load = [&] { return PlanContext::load(MW_RESOURCES "/hardware", folder.path()); };
+  const MachineRates& shipped = test::context().processors().rates.front();
+  MeasuredRun run = finished_run(shipped);
+  save_measured_run(folder.path(), run);
+  run.run = "run-8", run.factor = 2;
+  save_measured_run(folder.path(), run);
+  run.weights = model::DType::f32, run.run = "run-9";
+  save_measured_run(folder.path(), run);
+  const PlanContext context = load();
+  ASSERT_EQ(context.machine.runs.size(), 2U);
+  Request r = request_of(shipped, shipped.figures.front());
+  const Processor own{"A 1 2", shipped.instructions, 2};
+  ASSERT_TRUE(rates_of(context, own, r).run);
+  EXPECT_EQ(rates_of(context, own, r).run->run, "run-8");
+  EXPECT_FALSE(rates_of(context, {"B 1 2", shipped.instructions, 2}, r).run);
+  EXPECT_FALSE(rates_of(context, {"A 1 2", shipped.instructions, 1}, r).run);
+  Request other = r;
+  other.weights = model::DType::f32;
+  EXPECT_EQ(rates_of(context, own, other).run->run, "run-9");
+  other.weights = model::DType::int8;
+  EXPECT_FALSE(rates_of(context, own, other).run);
+  other = r, other.work = Work::serve;
+  EXPECT_FALSE(rates_of(context, own, other).run);
+  other = r, other.mesh.axes = {{"fsdp", 2}, {"tp", 1}};
+  EXPECT_FALSE(rates_of(context, own, other).run);
+
+  // A plan takes as much longer as the run did, and says so.
+  const auto seconds = [&](const RatesInForce& found) {
+    Request planned = r;
+    apply(found, 2, planned);
+    return train_time(local_model(planned, mesh::ShardingUse::training)).seconds;
+  };
+  const Estimate corrected = seconds(rates_of(context, own, r)),
+                 plain = seconds(in_force(shipped, RatesOrigin::shipped));
+  EXPECT_NEAR(corrected.value, 2 * plain.value, 1e-9 * plain.value);
+  EXPECT_LT(corrected.high / corrected.low, 1.4);
+  apply(rates_of(context, own, r), 2, r);
+  EXPECT_EQ(r.efficiencies.matmul.source, "measured here in run-8, 2026-11-30, 2 threads");
+
+  // A newer benchmark ends it; so does one of other threads, which the run was not compared with.
+  MachineRates bench = shipped;
+  bench.processor = "A 1 2", bench.threads = 1, bench.source = "run-10";
+  save_machine_rates(folder.path(), bench);
+  EXPECT_EQ(load().machine.runs.size(), 2U);
+  EXPECT_FALSE(rates_of(load(), own, r).run);
+  bench.threads = 2;
+  save_machine_rates(folder.path(), bench);
+  EXPECT_TRUE(load().machine.runs.empty());
+  EXPECT_EQ(load().machine.rates.size(), 2U);
+}
+
+// Between the two models of a benchmark the efficiencies are between theirs, and each model's own plan is exact.
+TEST(MachineRates, TheSmallModelOfABenchmarkIsPlannedByItsOwnFigures) {
+  MachineRates rates = test::context().processors().rates.front();
+  const MachineFigure large = rates.figures.front();
+  MachineFigure small{.work = MachineWork::train, .rows = 4, .len = 512, .model = kSmallModel};
+  Request r = request_of(rates, large);
+  r.model = benchmark_model(kSmallModel);
+  apply(in_force(rates, RatesOrigin::measured), rates.threads, r);
+  small.seconds = 0.5 * planned_seconds(small, r);
+  rates.figures.push_back(small);
+  apply(in_force(rates, RatesOrigin::measured), rates.threads, r);
+  EXPECT_NEAR(planned_seconds(small, r), small.seconds, 0.01 * small.seconds);
+  r.model = model::catalogue_config(rates.model);
+  apply(in_force(rates, RatesOrigin::measured), rates.threads, r);
+  EXPECT_NEAR(planned_seconds(large, r), large.seconds, 0.01 * large.seconds);
+  const double own = r.efficiencies.matmul.value;
+  r.model.layers.resize(2);
+  apply(in_force(rates, RatesOrigin::measured), rates.threads, r);
+  EXPECT_GT(r.efficiencies.matmul.value, own);
+}
+
 TEST(MachineRates, ErrorsNameFileRowAndKey) {
   const test::Scratch folder;
   const auto message = [&](auto change) {
-    Json rates = to_json(test::context().processors().front());
+    Json rates = to_json(test::context().processors().rates.front());
     change(rates);
     const fs::path file = folder.put("machine.json", Json({{"machines", Json::array({rates})}}).dump());
     try {
@@ -142,11 +231,16 @@ TEST(MachineRates, ErrorsNameFileRowAndKey) {
   EXPECT_THAT(message([](Json& r) { r["figures"][0]["seconds"] = -1; }), HasSubstr("seconds"));
   EXPECT_THAT(message([](Json& r) { r["model"] = "gemma9"; }), HasSubstr("gemma9"));
   EXPECT_THAT(message([](Json& r) { r["more"] = 1; }), HasSubstr("more"));
+  const Json bad_run = {{"processor", "A"}, {"instructions", "avx2"}, {"threads", 2}, {"devices", 1},
+                        {"work", "sleep"},  {"weights", "bf16"},      {"factor", 1},  {"basis", "b"},
+                        {"date", "d"},      {"run", "run-1"}};
+  folder.put("machine.json", Json({{"machines", Json::array()}, {"runs", Json::array({bad_run})}}).dump());
+  EXPECT_THAT(to_text(*PlanContext::load(MW_RESOURCES "/hardware", folder.path()).unrated), HasSubstr("runs[0].work"));
   // Plans take the shipped ones then.
   folder.put("machine.json", "{");
   const PlanContext context = PlanContext::load(MW_RESOURCES "/hardware", folder.path());
   EXPECT_EQ(context.problems().size(), 1U);
-  EXPECT_EQ(rates_of(context, {"A 1 2", "avx2", 2}).origin, RatesOrigin::shipped);
+  EXPECT_EQ(rates_of(context, {"A 1 2", "avx2", 2}, Request()).origin, RatesOrigin::shipped);
 }
 
 }  // namespace

@@ -115,13 +115,14 @@ Texts measurements_seeds() {
 void calibration(std::string_view bytes) {
   static const Scratch scratch;
   if (bytes.find("machines") != std::string_view::npos) {
-    for (const plan::MachineRates& rates : plan::read_machine_rates(scratch.put("machine.json", bytes)))
+    scratch.put("machine.json", bytes);
+    for (const plan::MachineRates& rates : plan::own_measurements(scratch.path()).rates)
       for (const plan::Work work : {plan::Work::train, plan::Work::serve}) {
         plan::Request r;
         r.target = test::context().catalogue.target("cpu");
         r.work = work;
         plan::set_stack(r, model::Stack::engine);
-        plan::apply(rates, plan::RatesOrigin::measured, 1, r);
+        plan::apply({.rates = &rates, .costs = test::context().processors().costs}, 1, r);
         plan::to_json(rates).dump();
       }
     return;
@@ -133,7 +134,7 @@ Texts calibration_seeds() {
   Json first = Json::array();
   for (const Json& factor : shipped["factors"])
     if (first.size() < 3) first.push_back(factor);
-  const Json machines = Json::array({plan::to_json(test::context().processors().front())});
+  const Json machines = Json::array({plan::to_json(test::context().processors().rates.front())});
   return {Json{{"schema", 1}, {"date", "2026"}, {"source", "x"}, {"by", "you"}, {"factors", first}}.dump(),
           Json{{"schema", 1}, {"machines", machines}}.dump()};
 }

@@ -54,8 +54,9 @@ struct RunController::LaunchBeside {
   std::unique_ptr<launch::LaunchJob> job;  // last: its sink writes into the inbox until it ends
 };
 
-RunController::RunController(std::filesystem::path runs_folder, plan::LoadContext context)
-    : store_(std::move(runs_folder)), context_(std::move(context)) {
+RunController::RunController(std::filesystem::path runs_folder, plan::LoadContext context,
+                             std::filesystem::path hardware_folder)
+    : store_(std::move(runs_folder)), context_(std::move(context)), hardware_folder_(std::move(hardware_folder)) {
   connect(&loading_, &BackgroundWork::ended, this, &RunController::take_loaded);
 }
 
@@ -90,6 +91,7 @@ EventSink RunController::begin() {
 
 void RunController::begin(jobs::JobRequest request) {
   request.context = context_;
+  request.hardware_folder = hardware_folder_;
   job_ = std::make_unique<jobs::Job>(std::move(request), begin());
   show(live_);
   emit state_changed();

@@ -55,7 +55,9 @@ NamedExperiment run_experiment(const RunData& run);
 class RunController : public QObject {
   Q_OBJECT
  public:
-  explicit RunController(std::filesystem::path runs_folder, plan::LoadContext context = {});
+  // `hardware_folder`: JobRequest::hardware_folder.
+  explicit RunController(std::filesystem::path runs_folder, plan::LoadContext context = {},
+                         std::filesystem::path hardware_folder = {});
   ~RunController() override;  // stops the job and waits for it
 
   const std::filesystem::path& runs_folder() const { return store_.folder(); }
@@ -118,7 +120,8 @@ class RunController : public QObject {
   void show(RunPtr run);
 
   StoreReader store_;
-  plan::LoadContext context_;  // for sweeps
+  plan::LoadContext context_;  // for sweeps and plans of time
+  std::filesystem::path hardware_folder_;
   std::shared_ptr<Inbox> inbox_;
   std::unique_ptr<jobs::Job> job_;  // at most one of these is set
   std::unique_ptr<launch::LaunchJob> launched_;

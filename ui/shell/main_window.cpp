@@ -5,6 +5,7 @@
 #include <QDockWidget>
 
 #include "core/base/crash_report.h"
+#include "core/store/store.h"
 #include "ui/form/experiment_panel.h"
 #include "ui/form/form_field.h"
 #include "ui/manual/manual_window.h"
@@ -69,7 +70,11 @@ MainWindow::MainWindow(const WindowSetup& setup)
       document_(std::make_unique<Document>()),
       context_(std::make_unique<SharedPlanContext>(
           setup.resources / "hardware", setup.session_folder.empty() ? fs::path() : setup.session_folder / "hardware")),
-      runs_(std::make_unique<RunController>(setup.runs_folder, context_->loader())),
+      runs_(std::make_unique<RunController>(
+          setup.runs_folder, context_->loader(),
+          qEnvironmentVariableIsEmpty("MESHWRIGHT_RUNS") && setup.runs_folder == store::default_folder()
+              ? context_->own_folder()
+              : fs::path())),
       predictor_(std::make_unique<Predictor>(context_->loader())),
       problems_(std::make_unique<ProblemsModel>()),
       actions_(std::make_unique<ActionRegistry>(this)),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -18,6 +19,9 @@ namespace {
 
 constexpr int kSchema = 1;
 constexpr double kMeasuredSpread = 1.15, kShippedSpread = 2.5;
+
+constexpr Work kRunWorks[]{Work::train, Work::serve};
+constexpr const char* kRunWorkNames[]{"train", "serve"};
 
 template <class E>
 E choice(JsonRow& row, const std::string& key) {
@@ -38,6 +42,9 @@ MachineFigure read_figure(const Json& json, RowLocation at) {
   f.rows = row.whole("rows", 1, 1, 1 << 20);
   f.len = row.whole("len", 1, 1, 1 << 20);
   f.seconds = row.number("seconds");
+  f.model = row.text_or("model", "");
+  if (!f.model.empty()) benchmark_model(f.model);  // throws for an unknown one
+  f.kv_seconds = row.number_or("kv_seconds", 0);
   row.finish();
   return f;
 }
@@ -61,6 +68,60 @@ MachineRates read_rates(const Json& json, RowLocation at) {
   return r;
 }
 
+MeasuredRun read_run(const Json& json, RowLocation at) {
+  JsonRow row(json, std::move(at));
+  MeasuredRun r;
+  r.processor = {row.text_or("processor", ""), row.text("instructions"), row.whole("threads", 1, 1, 4096)};
+  r.devices = row.whole("devices", 1, 1, 4096);
+  const std::string work = row.text("work");
+  if (work != kRunWorkNames[0] && work != kRunWorkNames[1]) row.bad("work", "unknown value", work, "train, serve");
+  r.work = kRunWorks[work == kRunWorkNames[1]];
+  r.weights = choice<model::DType>(row, "weights");
+  r.factor = row.number("factor");
+  r.basis = row.text("basis");
+  r.date = row.text("date");
+  r.run = row.text("run");
+  row.finish();
+  return r;
+}
+
+Json to_json(const MeasuredRun& r) {
+  return {{"processor", r.processor.model},
+          {"instructions", r.processor.instructions},
+          {"threads", r.processor.threads},
+          {"devices", r.devices},
+          {"work", kRunWorkNames[r.work == Work::serve]},
+          {"weights", to_string(r.weights)},
+          {"factor", r.factor},
+          {"basis", r.basis},
+          {"date", r.date},
+          {"run", r.run}};
+}
+
+template <class Row, class Read>
+std::vector<Row> read_rows(const Json& document, const fs::path& file, const std::string& key, Read read) {
+  const Sources sources = read_sources(document, file.string());
+  const Json& rows = member(document, key, file.string());
+  if (!rows.is_array())
+    throw Error(
+        {.id = "HARDWARE-FILE", .message = "the value is not a list of rows", .file = file.string(), .place = key});
+  std::vector<Row> all;
+  for (size_t i = 0; i < rows.size(); ++i)
+    all.push_back(
+        read(rows[i], RowLocation{sources, file.string(), key + "[" + std::to_string(i) + "]", "HARDWARE-ROW"}));
+  return all;
+}
+
+void write_measurements(const fs::path& user_folder, const MeasuredMachine& all) {
+  Json machines = Json::array(), runs = Json::array();
+  for (const MachineRates& rates : all.rates) machines.push_back(to_json(rates));
+  for (const MeasuredRun& run : all.runs) runs.push_back(to_json(run));
+  Json out{{"schema", kSchema}, {"machines", std::move(machines)}};
+  if (!runs.empty()) out["runs"] = std::move(runs);
+  make_folders(user_folder);
+  write_file_atomically(user_folder / kMachineRatesFile, out.dump(1) + "\n");
+}
+
 // FLOP/s of products with these weights: of bf16 and int8 in the faster of both ways.
 hardware::Figure peak_of(const MachineRates& rates, model::DType weights, const std::string& source) {
   const double flops = weights == model::DType::f32 ? rates.f32_flops : std::max(rates.f32_flops, rates.bf16_flops);
@@ -71,12 +132,13 @@ hardware::Figure peak_of(const MachineRates& rates, model::DType weights, const 
 // with other weights than the request's gives shares of its own peak.
 Request benchmark_request(const MachineRates& rates, const MachineFigure& figure, const Request& request) {
   Request r;
-  r.model = model::catalogue_config(rates.model);
+  r.model = benchmark_model(figure.model.empty() ? rates.model : figure.model);
   r.target = request.target;
   r.target.chip.devices_per_chip = 1;
   r.target.chip.bf16_flops = peak_of(rates, figure.weights, request.target.chip.bf16_flops.source);
   set_stack(r, model::Stack::engine);
   set_weights(r, figure.weights);
+  r.kv = model::DType::f32;
   r.efficiencies = request.efficiencies;
   r.mesh.axes = {{"fsdp", 1}, {"tp", 1}};
   r.lora.rank = kBenchmarkRank;
@@ -99,11 +161,13 @@ double solved(const MachineFigure& f, Request r, Efficiency Efficiencies::*membe
   return std::sqrt(low * high);
 }
 
-const MachineFigure* figure_of(const MachineRates& rates, MachineWork work, model::DType weights, bool many_rows) {
+const MachineFigure* figure_of(const MachineRates& rates, const std::string& model, MachineWork work,
+                               model::DType weights, bool many_rows) {
   const auto best = [&](model::DType type) {
     const MachineFigure* found = nullptr;
     for (const MachineFigure& f : rates.figures)
-      if (f.work == work && f.weights == type && (!found || (f.rows > found->rows) == many_rows)) found = &f;
+      if (f.model == model && f.work == work && f.weights == type && (!found || (f.rows > found->rows) == many_rows))
+        found = &f;
     return found;
   };
   for (const model::DType type : {weights, model::DType::bf16, model::DType::f32})
@@ -111,7 +175,89 @@ const MachineFigure* figure_of(const MachineRates& rates, MachineWork work, mode
   return nullptr;
 }
 
+double parameters_of(const model::Config& config) {
+  return static_cast<double>(model::TensorInventory(config).parameters());
+}
+
+// What solves the figures of one model.
+struct SolvedRates {
+  double matmul = 0, memory = 0, sequence_s = 0;  // 0: not measured
+};
+
+constexpr double kLeastSequence = 1e-7;
+
+SolvedRates solve(const MachineRates& rates, const std::string& model, const Request& request) {
+  SolvedRates out;
+  Efficiencies shares = request.efficiencies;
+  const auto take = [&](const MachineFigure& f, Efficiency Efficiencies::*member, double low, double high) {
+    Request r = benchmark_request(rates, f, request);
+    r.efficiencies = shares;
+    return (shares.*member).value = solved(f, std::move(r), member, low, high);
+  };
+  const auto figure = [&](MachineWork work, bool many_rows) {
+    return figure_of(rates, model, work, request.weights, many_rows);
+  };
+  if (const MachineFigure* f = figure(request.work == Work::train ? MachineWork::train : MachineWork::prefill, true))
+    out.matmul = take(*f, &Efficiencies::matmul, 1e-3, 1.5);
+  if (request.work == Work::train) return out;
+  const MachineFigure *one = figure(MachineWork::decode, false), *many = figure(MachineWork::decode, true);
+  shares.sequence_s.value = 0;
+  for (int i = 0; i < 4 && one; ++i) {  // each depends on the other
+    out.memory = take(*one, &Efficiencies::memory, 1e-3, 16);
+    if (many->rows > one->rows) out.sequence_s = take(*many, &Efficiencies::sequence_s, kLeastSequence, 10);
+  }
+  return out;
+}
+
+// The points of EngineCosts::kv_reads that a benchmark measured; else those of the class.
+void set_kv_reads(const MachineRates& rates, EngineCosts& costs) {
+  std::vector<std::pair<double, double>> points;
+  for (const MachineFigure& f : rates.figures) {
+    if (f.kv_seconds <= 0) continue;
+    const model::Config config = benchmark_model(f.model.empty() ? rates.model : f.model);
+    double bytes = 0;
+    for (const model::Layer& l : config.layers) {
+      const bool slides = l.attention == model::Attention::sliding && config.sliding_window > 0;
+      bytes += 8.0 * l.kv_heads * l.head_dim * f.rows * (slides ? std::min(f.len, config.sliding_window) : f.len);
+    }
+    points.emplace_back(bytes, bytes / f.kv_seconds / rates.read_bytes);
+  }
+  if (points.empty()) return;
+  std::sort(points.begin(), points.end());
+  costs.kv_reads = std::move(points);
+}
+
+std::string source_of(const RatesInForce& found, double threads) {
+  const MachineRates& rates = *found.rates;
+  const auto counted = [](int n) { return std::to_string(n) + (n == 1 ? " thread" : " threads"); };
+  if (found.run)
+    return "measured here in " + found.run->run + ", " + found.run->date + ", " +
+           counted(found.run->processor.threads) +
+           (found.run->devices > 1 ? " of " + std::to_string(found.run->devices) + " devices" : "");
+  const bool measured = found.origin == RatesOrigin::measured;
+  return (measured ? "measured here by bench, " + rates.source : rates.source) + ", " + rates.date + ", " +
+         counted(rates.threads) +
+         (!measured                  ? "; measure with `meshwright bench --save`"
+          : threads == rates.threads ? ""
+                                     : "; scaled to " + number_text(threads, 2) + " a device");
+}
+
+void multiply(hardware::Figure& figure, double by) {
+  for (double* value : {&figure.value, &figure.low, &figure.high}) *value *= by;
+}
+
 }  // namespace
+
+model::Config benchmark_model(const std::string& id) {
+  if (id != kSmallModel) return model::catalogue_config(id);
+  model::Config c = model::catalogue_config("gemma3-270m");
+  c.id = id;
+  c.dim = 192, c.vocab = 2048, c.sliding_window = 128, c.max_positions = 1024;
+  c.attention_scale = 1.0f / std::sqrt(32.0f);
+  c.layers.resize(6);
+  for (model::Layer& l : c.layers) l.heads = 8, l.kv_heads = 4, l.head_dim = 32, l.mlp_dim = 640;
+  return c;
+}
 
 double planned_seconds(const MachineFigure& f, Request r) {
   if (f.work == MachineWork::train) {
@@ -123,45 +269,59 @@ double planned_seconds(const MachineFigure& f, Request r) {
   }
   r.work = Work::serve;
   r.targets.clear();
-  const double tokens = 1.0 * f.rows * f.len, pairs = tokens * (f.len + 1) / 2;
+  const int window = r.model.sliding_window > 0 ? std::min(r.model.sliding_window, f.len) : f.len;
+  const double rows = f.rows, len = f.len, tokens = rows * len, seen = window;
   const ServeStepModel model(r);
   return f.work == MachineWork::decode
-             ? model.seconds({.decoding = f.rows, .read_tokens = tokens, .read_window_tokens = tokens})
+             ? model.seconds({.decoding = f.rows, .read_tokens = tokens, .read_window_tokens = rows * seen})
              : model.seconds({.prefill_tokens = static_cast<std::int64_t>(tokens),
                               .prefilling = f.rows,
-                              .prefill_pairs = pairs,
-                              .prefill_window_pairs = pairs});
+                              .prefill_pairs = tokens * (len + 1) / 2,
+                              .prefill_window_pairs = rows * (seen * (seen + 1) / 2 + (len - seen) * seen)});
 }
 
 std::vector<MachineRates> read_machine_rates(const fs::path& file) {
-  const Json document = read_json(file);
-  const Sources sources = read_sources(document, file.string());
-  const Json& rows = member(document, "machines", file.string());
-  if (!rows.is_array())
-    throw Error({.id = "HARDWARE-FILE",
-                 .message = "the value is not a list of rows",
-                 .file = file.string(),
-                 .place = "machines"});
-  std::vector<MachineRates> all;
-  for (size_t i = 0; i < rows.size(); ++i)
-    all.push_back(read_rates(
-        rows[i], RowLocation{sources, file.string(), "machines[" + std::to_string(i) + "]", "HARDWARE-ROW"}));
-  return all;
+  return read_rows<MachineRates>(read_json(file), file, "machines", read_rates);
 }
 
-std::vector<MachineRates> own_machine_rates(const fs::path& user_folder) {
+EngineCosts read_engine_costs(const fs::path& file) {
+  const Json document = read_json(file);
+  JsonRow row(member(document, "costs", file.string()),
+              RowLocation{read_sources(document, file.string()), file.string(), "costs", "HARDWARE-ROW"});
+  EngineCosts c;
+  c.output_columns = row.number("output_columns");
+  c.query_keys = row.number("query_keys");
+  c.query_ops = row.number("query_ops");
+  c.gathers = row.number("gathers");
+  c.call_s = row.number("call_s");
+  const double cached = row.number("cached_kv_bytes"), many = row.number("uncached_kv_bytes");
+  c.kv_reads = {{cached, row.number("cached_kv_reads")}, {many, row.number("uncached_kv_reads")}};
+  c.source = row.text("source");
+  row.finish();
+  return c;
+}
+
+MeasuredMachine own_measurements(const fs::path& user_folder) {
   const fs::path file = user_folder / kMachineRatesFile;
-  return !user_folder.empty() && path_exists(file) ? read_machine_rates(file) : std::vector<MachineRates>();
+  if (user_folder.empty() || !path_exists(file)) return {};
+  const Json document = read_json(file);
+  MeasuredMachine all{.rates = read_rows<MachineRates>(document, file, "machines", read_rates)};
+  if (document.contains("runs")) all.runs = read_rows<MeasuredRun>(document, file, "runs", read_run);
+  return all;
 }
 
 Json to_json(const MachineRates& rates) {
   Json figures = Json::array();
-  for (const MachineFigure& f : rates.figures)
-    figures.push_back({{"work", to_string(f.work)},
-                       {"weights", to_string(f.weights)},
-                       {"rows", f.rows},
-                       {"len", f.len},
-                       {"seconds", f.seconds}});
+  for (const MachineFigure& f : rates.figures) {
+    Json figure{{"work", to_string(f.work)},
+                {"weights", to_string(f.weights)},
+                {"rows", f.rows},
+                {"len", f.len},
+                {"seconds", f.seconds}};
+    if (!f.model.empty()) figure["model"] = f.model;
+    if (f.kv_seconds > 0) figure["kv_seconds"] = f.kv_seconds;
+    figures.push_back(std::move(figure));
+  }
   Json out{{"instructions", rates.instructions},
            {"model", rates.model},
            {"threads", rates.threads},
@@ -175,15 +335,31 @@ Json to_json(const MachineRates& rates) {
   return out;
 }
 
+std::string basis_of(const MachineRates& rates) {
+  return rates.source + ", " + rates.date + ", " + std::to_string(rates.threads);
+}
+
 void save_machine_rates(const fs::path& user_folder, const MachineRates& rates) {
-  const fs::path file = user_folder / kMachineRatesFile;
-  Json machines = Json::array({to_json(rates)});
-  for (const MachineRates& other : own_machine_rates(user_folder))
-    if (other.processor != rates.processor || other.instructions != rates.instructions ||
-        other.threads != rates.threads)
-      machines.push_back(to_json(other));
-  make_folders(user_folder);
-  write_file_atomically(file, Json{{"schema", kSchema}, {"machines", std::move(machines)}}.dump(1) + "\n");
+  MeasuredMachine all = own_measurements(user_folder);
+  const auto is_same = [&](const std::string& processor, const std::string& instructions, int threads) {
+    return processor == rates.processor && instructions == rates.instructions && threads == rates.threads;
+  };
+  std::erase_if(all.rates, [&](const MachineRates& r) { return is_same(r.processor, r.instructions, r.threads); });
+  std::erase_if(all.runs, [&](const MeasuredRun& r) {
+    return is_same(r.processor.model, r.processor.instructions, r.processor.threads);
+  });
+  all.rates.insert(all.rates.begin(), rates);
+  write_measurements(user_folder, all);
+}
+
+void save_measured_run(const fs::path& user_folder, const MeasuredRun& run) {
+  MeasuredMachine all = own_measurements(user_folder);
+  const auto key = [](const MeasuredRun& r) {
+    return std::tie(r.processor.model, r.processor.instructions, r.processor.threads, r.devices, r.work, r.weights);
+  };
+  std::erase_if(all.runs, [&](const MeasuredRun& r) { return key(r) == key(run); });
+  all.runs.insert(all.runs.begin(), run);
+  write_measurements(user_folder, all);
 }
 
 const MachineRates* rates_of(const std::vector<MachineRates>& own, const std::vector<MachineRates>& shipped,
@@ -206,57 +382,56 @@ const MachineRates* rates_of(const std::vector<MachineRates>& own, const std::ve
   return best;
 }
 
-void apply(const MachineRates& rates, RatesOrigin origin, double threads, Request& request) {
-  const bool measured = origin == RatesOrigin::measured;
-  const double spread = measured && threads == rates.threads ? kMeasuredSpread : kShippedSpread;
-  const double scale = threads / rates.threads;
-  const std::string source = (measured ? "measured here by bench, " + rates.source : rates.source) + ", " + rates.date +
-                             ", " + std::to_string(rates.threads) + " threads" +
-                             (!measured                   ? "; measure with `meshwright bench --save`"
-                              : spread == kMeasuredSpread ? ""
-                                                          : "; scaled to " + number_text(threads, 2) + " a device");
+void apply(const RatesInForce& found, double threads, Request& request) {
+  const MachineRates& rates = *found.rates;
+  const bool measured = found.run || (found.origin == RatesOrigin::measured && threads == rates.threads);
+  const double spread = measured ? kMeasuredSpread : kShippedSpread;
+  const std::string source = source_of(found, threads);
+  const Origin known = found.run || found.origin == RatesOrigin::measured ? Origin::measured : Origin::transferred;
   // The interval is that of the efficiencies; the peaks are those that they are shares of.
   hardware::Chip& chip = request.target.chip;
   chip.bf16_flops = peak_of(rates, request.weights, source);
   chip.f32_flops = chip.vector_ops = peak_of(rates, model::DType::f32, source);
   chip.memory_bandwidth = {rates.read_bytes, rates.read_bytes, rates.read_bytes, hardware::Provenance::measured,
                            source};
-  // The measured seconds contain every fixed cost, and nothing is compiled.
-  for (Efficiency Efficiencies::*member : {&Efficiencies::kernel_s, &Efficiencies::step_s, &Efficiencies::layer_s,
-                                           &Efficiencies::prompt_layer_s, &Efficiencies::compile_s})
-    request.efficiencies.*member = {0, 0, 0, Origin::measured, source};
+  Efficiencies& e = request.efficiencies;
   const auto set = [&](Efficiency Efficiencies::*member, double value) {
-    const Origin known = measured ? Origin::measured : Origin::transferred;
-    request.efficiencies.*member = {value, value / spread, value * spread, known, source};
+    e.*member = {value, value / spread, value * spread, known, source};
   };
-  const auto solve = [&](const MachineFigure& f, Efficiency Efficiencies::*member, double low, double high) {
-    set(member, solved(f, benchmark_request(rates, f, request), member, low, high));
+  // The measured seconds contain every fixed cost, nothing is compiled, and devices that share a processor hide
+  // nothing.
+  for (Efficiency Efficiencies::*member :
+       {&Efficiencies::kernel_s, &Efficiencies::step_s, &Efficiencies::layer_s, &Efficiencies::prompt_layer_s,
+        &Efficiencies::compile_s, &Efficiencies::sequence_s, &Efficiencies::overlap, &Efficiencies::overlap_sums})
+    e.*member = {0, 0, 0, known, source};
+  e.engine = found.costs;
+  set_kv_reads(rates, e.engine);
+  set(&Efficiencies::kv_reads, 1);
+  set(&Efficiencies::collectives, 1);
+  const SolvedRates own = solve(rates, {}, request), small = solve(rates, kSmallModel, request);
+  const double parameters = parameters_of(request.model), large = parameters_of(benchmark_model(rates.model)),
+               least = parameters_of(benchmark_model(kSmallModel));
+  const double place = std::clamp(std::log(parameters / least) / std::log(large / least), 0.0, 1.0);
+  const auto between = [&](double SolvedRates::*member) {
+    const double a = small.*member, b = own.*member;
+    return a > 0 && b > 0 ? a * std::pow(b / a, place) : std::max(a, b);
   };
-  if (request.work == Work::train) {
-    if (const MachineFigure* f = figure_of(rates, MachineWork::train, request.weights, true))
-      solve(*f, &Efficiencies::matmul, 1e-3, 1.5);
-  } else {
-    if (const MachineFigure* f = figure_of(rates, MachineWork::prefill, request.weights, true))
-      solve(*f, &Efficiencies::matmul, 1e-3, 1.5);
-    const MachineFigure *one = figure_of(rates, MachineWork::decode, request.weights, false),
-                        *many = figure_of(rates, MachineWork::decode, request.weights, true);
-    set(&Efficiencies::sequence_s, 0);
-    for (int i = 0; i < 4 && one; ++i) {  // each depends on the other
-      solve(*one, &Efficiencies::memory, 1e-3, 4);
-      if (many->rows > one->rows) solve(*many, &Efficiencies::sequence_s, 1e-7, 10);
-    }
-  }
+  if (const double value = between(&SolvedRates::matmul); value > 0) set(&Efficiencies::matmul, value);
+  if (const double value = between(&SolvedRates::memory); value > 0) set(&Efficiencies::memory, value);
   // What sequences take beyond the products by which prefill is planned, because products of few rows are slower, grows
   // with these products.
-  const auto parameters = [](const model::Config& config) {
-    return static_cast<double>(model::TensorInventory(config).parameters());
-  };
-  const double work = parameters(request.model) / parameters(model::catalogue_config(rates.model));
-  Efficiency& each = request.efficiencies.sequence_s;
-  each.value *= work, each.low *= work, each.high *= work;
+  const double grown = small.sequence_s > 0 ? std::max(1.0, parameters / large) : parameters / large;
+  set(&Efficiencies::sequence_s, between(&SolvedRates::sequence_s) * grown);
   // Threads of the run instead of those that were measured; reads of memory gain less, which the interval holds.
+  // A finished run corrects everything alike, so that its own plan takes what it took.
+  const double factor = found.run ? found.run->factor : 1;
   for (hardware::Figure* peak : {&chip.bf16_flops, &chip.f32_flops, &chip.vector_ops, &chip.memory_bandwidth})
-    for (double* value : {&peak->value, &peak->low, &peak->high}) *value *= scale;
+    multiply(*peak, threads / rates.threads / factor);
+  const double gathers = e.engine.gathers * std::min(1.0, threads) / factor;
+  chip.link_bandwidth = {gathers, gathers, gathers, hardware::Provenance::measured, e.engine.source};
+  const double call = e.engine.call_s / std::min(1.0, threads) * factor;
+  chip.link_latency = {call, call, call, hardware::Provenance::measured, e.engine.source};
+  for (double* value : {&e.sequence_s.value, &e.sequence_s.low, &e.sequence_s.high}) *value *= factor;
 }
 
 }  // namespace mw::plan

@@ -12,14 +12,14 @@ namespace mw::plan {
 
 namespace {
 
-std::function<const std::vector<MachineRates>&()> read_when_needed(std::filesystem::path file) {
-  struct Rates {
+std::function<const PlanContext::Classes&()> read_when_needed(std::filesystem::path file) {
+  struct Kept {
     std::once_flag read;
-    std::vector<MachineRates> all;
+    PlanContext::Classes all;
   };
-  return [file = std::move(file), rates = std::make_shared<Rates>()]() -> const std::vector<MachineRates>& {
-    std::call_once(rates->read, [&] { rates->all = read_machine_rates(file); });
-    return rates->all;
+  return [file = std::move(file), kept = std::make_shared<Kept>()]() -> const PlanContext::Classes& {
+    std::call_once(kept->read, [&] { kept->all = {read_machine_rates(file), read_engine_costs(file)}; });
+    return kept->all;
   };
 }
 
@@ -35,7 +35,7 @@ PlanContext PlanContext::load(const std::filesystem::path& folder, const std::fi
   }
   context.processors = read_when_needed(folder / "processors.json");
   try {
-    context.machines = own_machine_rates(user_folder);
+    context.machine = own_measurements(user_folder);
   } catch (const Error& error) {
     context.unrated = error.problem();
   }
@@ -48,11 +48,19 @@ std::vector<Problem> PlanContext::problems() const {
   return all;
 }
 
-RatesInForce rates_of(const PlanContext& context, const Processor& processor) {
-  const MachineRates* found = rates_of(context.machines, context.processors(), processor);
-  const bool own =
-      std::any_of(context.machines.begin(), context.machines.end(), [&](const auto& r) { return &r == found; });
-  return {found, own ? RatesOrigin::measured : RatesOrigin::shipped};
+RatesInForce rates_of(const PlanContext& context, const Processor& processor, const Request& request) {
+  const std::vector<MachineRates>& own = context.machine.rates;
+  const PlanContext::Classes& classes = context.processors();
+  RatesInForce found{.rates = rates_of(own, classes.rates, processor), .costs = classes.costs};
+  if (!found.rates) return found;
+  if (std::any_of(own.begin(), own.end(), [&](const auto& r) { return &r == found.rates; }))
+    found.origin = RatesOrigin::measured;
+  const auto run = std::find_if(context.machine.runs.begin(), context.machine.runs.end(), [&](const MeasuredRun& r) {
+    return r.processor == processor && r.devices == request.mesh.devices() && r.work == request.work &&
+           r.weights == request.weights && r.basis == basis_of(*found.rates);
+  });
+  if (run != context.machine.runs.end()) found.run = &*run;
+  return found;
 }
 
 const Calibration& calibration_of(const PlanContext& context) {

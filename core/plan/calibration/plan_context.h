@@ -16,10 +16,14 @@ struct PlanContext {
   hardware::Catalogue catalogue;
   Calibration calibration{};              // without factors if there is no file
   std::optional<Problem> uncalibrated{};  // why the calibration could not be read; see calibration_of()
-  std::vector<MachineRates> machines{};   // measured on this machine
+  MeasuredMachine machine{};              // measured here
   // Shipped, by instructions: read when a plan for this machine first needs them. Throws as read_machine_rates().
-  std::function<const std::vector<MachineRates>&()> processors{};
-  std::optional<Problem> unrated{};       // why `machines` could not be read
+  struct Classes {
+    std::vector<MachineRates> rates{};
+    EngineCosts costs{};
+  };
+  std::function<const Classes&()> processors{};
+  std::optional<Problem> unrated{};       // why `machine` could not be read
   std::vector<Problem> problems() const;  // of the user's files, whose other rows are in force
 
   // Reads the shipped `folder`, then what `user_folder` adds (Catalogue::load()). A calibration that cannot be read
@@ -30,12 +34,9 @@ struct PlanContext {
 // Throws Error CALIBRATION if it could not be read: a plan without it would look calibrated.
 const Calibration& calibration_of(const PlanContext& context);
 
-// The rates of a processor for plans of the engine, and whether they were measured on it.
-struct RatesInForce {
-  const MachineRates* rates = nullptr;  // of the context
-  RatesOrigin origin = RatesOrigin::shipped;
-};
-RatesInForce rates_of(const PlanContext& context, const Processor& processor);
+// The rates of a processor for plans of the engine, and the newest run that corrects plans of this work, weights and
+// devices. They refer to the context.
+RatesInForce rates_of(const PlanContext& context, const Processor& processor, const Request& request);
 
 using PlanContextPtr = std::shared_ptr<const PlanContext>;
 // The context in force, loaded when it is first needed. Throws the errors of PlanContext::load(). Called on any thread.

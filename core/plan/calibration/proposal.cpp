@@ -93,7 +93,8 @@ class Proposer {
     out_.calibration = merged(in_.in_force, factors, in_.basis);
     hold_out();
     for (ProposedRow& row : out_.rows) {
-      row.now = predicted(row.measured, in_.in_force);
+      const std::optional<Request>& planned = row.measured.in_force;
+      row.now = planned ? predicted(row.measured, *planned) : predicted(row.measured, in_.in_force);
       row.fitted = predicted(row.measured, out_.calibration);
       if (is_time(row.measured.what)) row.measured_s = seconds_of(row);
     }

@@ -61,6 +61,10 @@ void set_rows(const train::DataFacts& facts, const std::string& read, Request& r
   e.prompt_tokens = facts.asked.prompt;
   e.generate_tokens = facts.asked.with_answer;
   e.read = read + ": largest micro-batch " + std::to_string(facts.largest.tokens) + " tokens";
+  if (facts.loss_share <= 0) return;
+  r.lengths.histogram.assign(facts.lengths.begin(), facts.lengths.end());
+  r.lengths.packed_rows = pack_count(r.lengths.histogram, r.lengths.max_len);
+  r.train.loss_share = facts.loss_share;
 }
 
 ReadTraining::ReadTraining(const train::Settings& settings, model::Config config, std::stop_token stop)
@@ -119,24 +123,10 @@ void read_rows(const experiment::BoundExperiment& config, Request& r, std::stop_
     set_rows(data->facts(own), "row lengths measured in " + own.data.path.filename().string(), changed);
   };
   r.engine->update(r);
-  std::map<int, std::int64_t> lengths;
-  double tokens = 0, loss_tokens = 0;
-  for (size_t i = 0; i < data->rows().size(); ++i) {
-    const data::ExampleSize size = data->rows().size_of(i);
-    ++lengths[size.tokens];
-    tokens += size.tokens, loss_tokens += size.loss_tokens;
-  }
-  if (tokens <= 0) return;
-  r.lengths.histogram.assign(lengths.begin(), lengths.end());
-  r.lengths.packed_rows = pack_count(r.lengths.histogram, r.lengths.max_len);
-  r.train.loss_share = loss_tokens / tokens;
 }
 
 void take_rows(const Request& read, Request& r) {
   if (!read.engine || !read.engine->update || !r.engine || r.work != Work::train) return;
-  r.lengths.histogram = read.lengths.histogram;
-  r.lengths.packed_rows = pack_count(r.lengths.histogram, r.lengths.max_len);
-  r.train.loss_share = read.train.loss_share;
   r.engine->update = read.engine->update;
   r.engine->update(r);
 }

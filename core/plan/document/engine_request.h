@@ -17,7 +17,7 @@ namespace mw::plan {
 
 // A training as far as engine_memory() reads it, with all rows at their maximum length.
 Request engine_request(const train::Settings& settings, const model::Config& config);
-// Sets the rows of the micro-batches that the data has; `read`: where they are from.
+// Sets the rows that the data has, and those of its micro-batches; `read`: where they are from.
 void set_rows(const train::DataFacts& facts, const std::string& read, Request& request);
 // The data of a training, read once for all settings that a search tries. Thread-safe.
 class ReadTraining {
@@ -25,7 +25,6 @@ class ReadTraining {
   ReadTraining(const train::Settings& settings, model::Config config, std::stop_token stop);
   // Of the same data with other steps, rows and mesh; kept for the next call with these.
   train::DataFacts facts(train::Settings settings) const;
-  const data::ExampleList& rows() const { return dataset_.train; }
 
  private:
   model::Config config_;

@@ -70,15 +70,27 @@ void set_profile(const options::Training& train, Request& r) {
   r.other_models = train.other_models;
 }
 
+// Threads of a device: virtual ones share those of the machine, each of which computes for one device at a time.
+// Devices without a row of the batch leave theirs to the others.
+double threads_of_device(const experiment::BoundExperiment& config, const Request& r) {
+  const int devices = r.mesh.devices();
+  if (devices == 1) return train::thread_count(config.target.threads);
+  const int ways = mesh::batch_devices(r.mesh);
+  const auto busy = static_cast<double>(devices / ways * std::min<std::int64_t>(ways, r.train.batch));
+  return std::min(1.0, train::thread_count(0) / busy);
+}
+
+Processor processor_here(const experiment::BoundExperiment& config, const Request& r) {
+  const int devices = r.mesh.devices(), all = train::thread_count(devices > 1 ? 0 : config.target.threads);
+  return {engine::processor_model(), std::string(to_string(engine::usable_cpu())),
+          devices > 1 ? std::min(devices, all) : all};
+}
+
 // Times of the engine follow from what was measured on this processor, unless the user has calibrated it.
 void set_speed_here(const experiment::BoundExperiment& config, const PlanContext& context, Request& r) {
   if (!runs_here(r) || !r.calibrated.empty()) return;
-  const int threads = train::thread_count(config.target.threads);
-  const RatesInForce found =
-      rates_of(context, {engine::processor_model(), std::string(to_string(engine::usable_cpu())), threads});
-  // Each virtual device is a thread.
-  const int devices = r.mesh.devices(), all = train::thread_count(0);
-  if (found.rates) apply(*found.rates, found.origin, devices > 1 ? 1.0 * std::min(devices, all) / devices : threads, r);
+  const RatesInForce found = rates_of(context, processor_here(config, r), r);
+  if (found.rates) apply(found, threads_of_device(config, r), r);
 }
 
 void set_price(const options::PriceOptions& given, const PlanContext& context, Request& r) {
@@ -276,6 +288,19 @@ std::vector<std::string> keys_of_target(const hardware::Target& before, const ha
 
 bool runs_here(const Request& r) {
   return r.stack == model::Stack::engine && r.target.chip.vendor == hardware::Vendor::cpu;
+}
+
+std::optional<MeasuredRun> measured_run(const experiment::BoundExperiment& config, const PlanContext& context,
+                                        const Request& request) {
+  if (!runs_here(request) || !request.calibrated.empty()) return std::nullopt;
+  MeasuredRun run{.processor = processor_here(config, request),
+                  .devices = request.mesh.devices(),
+                  .work = request.work,
+                  .weights = request.weights};
+  const RatesInForce found = rates_of(context, run.processor, request);
+  if (!found.rates) return std::nullopt;
+  run.basis = basis_of(*found.rates);
+  return run;
 }
 
 bool has_shipped_rates(const Request& r) {

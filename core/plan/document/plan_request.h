@@ -29,6 +29,10 @@ mesh::Mesh planned_mesh(const experiment::Experiment& experiment, const PlanCont
 bool runs_here(const Request& request);
 // Whether its times are those of this processor's class, so that measuring the machine would narrow them.
 bool has_shipped_rates(const Request& request);
+// What a run will say of this machine, without factor, date and id; none if its times do not follow from rates of the
+// machine. `context`: without corrections by earlier runs.
+std::optional<MeasuredRun> measured_run(const experiment::BoundExperiment& config, const PlanContext& context,
+                                        const Request& request);
 // Reads no data: on this machine every row is as long as it may be (read_rows()). Throws the first error of validate(),
 // or Error with the key of an unknown target, model, stack or spec.
 Request plan_request(const experiment::Experiment& experiment, const PlanContext& context);

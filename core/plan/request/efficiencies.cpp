@@ -5,6 +5,7 @@
 #include "core/plan/request/efficiencies.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/error.h"
 
@@ -245,6 +246,17 @@ Efficiencies default_efficiencies(const hardware::Target& target, model::Stack s
 
 Efficiency async_step_overhead() {
   return {5e-4, 0, 2e-3, Origin::floor, "async scheduling: dispatch of one program"};
+}
+
+double kv_share(const EngineCosts& costs, double bytes) {
+  const auto& points = costs.kv_reads;
+  if (points.empty()) return 1;
+  const auto above = std::lower_bound(points.begin(), points.end(), std::pair(bytes, 0.0));
+  if (above == points.begin()) return points.front().second;
+  if (above == points.end()) return points.back().second;
+  const auto& [less, share_of_less] = above[-1];
+  const auto& [more, share_of_more] = *above;
+  return share_of_less * std::pow(share_of_more / share_of_less, std::log(bytes / less) / std::log(more / less));
 }
 
 }  // namespace mw::plan

@@ -22,6 +22,21 @@ struct Efficiency {
 Estimate operator*(double n, const Efficiency& each);      // `n` fixed costs
 Estimate operator/(double best, const Efficiency& share);  // seconds that are `best` at the whole peak
 
+// What the engine's kernels take beside multiply-adds and passes over memory, of a class of processors.
+struct EngineCosts {
+  double output_columns = 0;  // an output of a product takes as long as this many of its multiply-adds
+  double query_keys = 0;      // a query of a head, in attention within a pass, as long as this many more keys
+  double query_ops = 0;       // and as this many operations in f32 at the peak
+  // Share of the memory bandwidth in reads of a server's KV cache, by the bytes that a step reads, ascending: few of
+  // them are still in the processor's caches. Between the points and beyond them as kv_share() says.
+  std::vector<std::pair<double, double>> kv_reads{};
+  double gathers =
+      0;              // bytes per second that a thread gathers from other virtual devices and packs for its own kernels
+  double call_s = 0;  // of a thread that waits for other virtual devices
+  std::string source{};
+};
+double kv_share(const EngineCosts& costs, double bytes);
+
 struct Efficiencies {
   Efficiency matmul;       // share of the bf16 peak in large products
   Efficiency experts;      // share of `matmul` that the grouped products of experts reach in training
@@ -46,6 +61,7 @@ struct Efficiencies {
   Efficiency compile_s;       // seconds of compilation before the first step
   Efficiency runtime_bytes;   // held per device by runtime, context and communicators
   Efficiency fragmentation;   // share by which an allocator holds more than the live buffers
+  EngineCosts engine{};       // on this machine
 
   struct Named {
     std::string_view name;

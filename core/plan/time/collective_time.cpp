@@ -96,8 +96,13 @@ Route route_of(const mesh::Collective& collective, const mesh::Layout& layout, c
 }
 
 double link_seconds(const mesh::Collective& collective, const Route& route, const hardware::Chip& chip, double share) {
+  // Virtual devices wait once for all others, and not at all to read weights from their memory.
+  const bool is_virtual = chip.vendor == hardware::Vendor::cpu;
+  const int waits = !is_virtual                                      ? std::max(1, route.place->hops)
+                    : collective.cause == mesh::Cause::gather_shards ? 0
+                                                                     : 1;
   const double bytes = static_cast<double>(collective.moved.value) * route.crossings,
-               latency = chip.link_latency.value * std::max(1, route.place->hops);
+               latency = chip.link_latency.value * waits;
   if (route.link <= 0) return 0;
   if (route.in_slice <= 0) return bytes / (route.link * share) + latency;
   return bytes * route.network_share / (route.link * share) +

@@ -312,6 +312,8 @@ std::vector<std::string> sources_of(const Request& request) {
                 request.efficiencies.matmul.source);
   out.push_back("share of memory bandwidth " + number_text(request.efficiencies.memory.value, 3) + ": " +
                 request.efficiencies.memory.source);
+  if (const std::string& kernels = request.efficiencies.engine.source; !kernels.empty())
+    out.push_back("kernels of the engine: " + kernels);
   return out;
 }
 

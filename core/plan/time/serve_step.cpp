@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/base/buffer_sizes.h"
 #include "core/mesh/collectives/collectives.h"
 #include "core/model/config.h"
 #include "core/plan/memory/activations.h"
@@ -184,6 +185,7 @@ struct ServeStepModel::Impl {
   double on_chip_tokens = 0;  // whose activations stay there from one operation to the next
   // Of one step, token, request, KV token, pair of query and key.
   Rate weights, head_weights, token, head_row, traffic, kv_full, kv_window, pair_full, pair_window;
+  Rate query;                // of a prompt token in the engine's attention, beside its pairs
   Rate expert, expert_row;   // of reading one expert of every layer; of a token at one expert of every layer
   Rate sampled_row;          // of choosing the token of a request
   double sampled_bytes = 0;  // of its logits
@@ -193,10 +195,14 @@ struct ServeStepModel::Impl {
   double least_full_s = 0, least_window_s = 0;           // of reading the cache, however short it is
   PagedAttentionTime paged;                              // of servers on TPUs, in place of kv_full and kv_window
   double window_span = 1;                                // keys that a prompt's kernel walks for each in its window
+  bool engine = false;
+  double bandwidth = 0;  // of a device
+  double threads_per_kv =
+      0;  // of the engine: its threads over the KV heads of a layer, each head of a sequence has one
   Kv kv;
   // Quotients of the rates above, computed once.
   double weights_s = 0, head_weights_s = 0, token_s = 0, head_row_s = 0, traffic_s = 0, pair_full_s = 0,
-         pair_window_s = 0, step_s = 0, sequence_s = 0, expert_s = 0, expert_row_s = 0, sampled_row_s = 0,
+         pair_window_s = 0, query_s = 0, step_s = 0, sequence_s = 0, expert_s = 0, expert_row_s = 0, sampled_row_s = 0,
          prompt_host_s = 0;
 
   explicit Impl(const LocalModel& model);
@@ -276,6 +282,11 @@ struct ServeStepModel::Impl {
       return static_cast<double>(share(load.decoding)) *
              paged.seconds(load.read_tokens / load.decoding, kv_full.share.*at);
     const double own = decode_share(load);
+    if (engine) {
+      const double best = load.read_tokens * kv_full.best + load.read_window_tokens * kv_window.best,
+                   idle = std::max(1.0, threads_per_kv / load.decoding);
+      return best * idle / kv_share(request.efficiencies.engine, best * bandwidth) / (kv_full.share.*at);
+    }
     return std::max(least_full_s, load.read_tokens * own * kv_full.best / (kv_full.share.*at)) +
            std::max(least_window_s, load.read_window_tokens * own * kv_window.best / (kv_window.share.*at));
   }
@@ -286,6 +297,8 @@ ServeStepModel::Impl::Impl(const LocalModel& m) : request(*m.request) {
   window = request.model.sliding_window;
   buckets = request.profile.static_shapes ? Buckets::powers_of_two : Buckets::none;
   most_tokens = std::max(kFirstTokens, request.serve.max_num_batched_tokens);
+  engine = request.stack == model::Stack::engine;
+  bandwidth = request.target.chip.memory_bandwidth.value / std::max(1, request.target.chip.devices_per_chip);
   add_products(m);
   set_on_chip(m);
   add_attention(m);
@@ -305,11 +318,13 @@ void ServeStepModel::Impl::set(const Efficiencies& e) {
     rate->share = request.products == model::DType::fp8 ? fp8_share(request) : e.matmul;
   kv_full.share = reads_full ? of_share(*reads_full, e.triton_reads) : e.kv_reads;
   kv_window.share = reads_window ? of_share(*reads_window, e.triton_reads) : e.kv_reads;
-  pair_full.share = triton_full.value_or(e.attention);
-  pair_window.share = triton_window.value_or(e.attention);
+  pair_full.share = engine ? e.matmul : triton_full.value_or(e.attention);
+  pair_window.share = engine ? e.matmul : triton_window.value_or(e.attention);
+  query.share = e.matmul;
   weights_s = weights.seconds(), head_weights_s = head_weights.seconds(), token_s = token.seconds();
   head_row_s = head_row.seconds(), traffic_s = traffic.seconds();
   pair_full_s = pair_full.seconds(), pair_window_s = pair_window.seconds();
+  query_s = query.seconds();
   expert_s = expert.seconds(), expert_row_s = expert_row.seconds();
   sampled_row_s = sampled_row.seconds();
   prompt_host_s = layers() * e.prompt_layer_s.value;
@@ -320,7 +335,7 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
   const double per_chip = std::max(1, chip.devices_per_chip), unit = std::max(1, chip.matrix_unit);
   const bool fp8 = request.products == model::DType::fp8 && chip.fp8_flops;
   const double peak = (fp8 ? chip.fp8_flops.value : products_peak(request)) / per_chip;
-  const double bandwidth = chip.memory_bandwidth.value / per_chip;
+  const double output = engine ? request.efficiencies.engine.output_columns : 0;
   double elements = 0, bytes = 0, expert_elements = 0, expert_flops = 0;  // of one expert of every layer
   const double chosen = std::max(1, m.config.experts_per_token);
   const auto expert_product = [&](double in, double out, double times) {
@@ -329,7 +344,7 @@ void ServeStepModel::Impl::add_products(const LocalModel& m) {
   };
   const auto product = [&](double in, double out, double times) {
     elements += times * in * out;
-    body_flops += times * 2 * round_up(in, unit) * round_up(out, unit);
+    body_flops += times * 2 * (round_up(in, unit) + output) * round_up(out, unit);
   };
   for (const LayerKind& k : m.kinds) {
     for (const Product& p : k.products) {
@@ -373,14 +388,18 @@ void ServeStepModel::Impl::set_on_chip(const LocalModel& m) {
 }
 
 void ServeStepModel::Impl::add_attention(const LocalModel& m) {
-  const double peak = products_peak(request) / std::max(1, request.target.chip.devices_per_chip);
-  double flops[2] = {};  // layers that see everything, sliding ones
+  const hardware::Chip& chip = request.target.chip;
+  const double peak = products_peak(request) / std::max(1, chip.devices_per_chip);
+  const EngineCosts& costs = request.efficiencies.engine;
+  double flops[2] = {}, heads = 0, fewest_kv_heads = 0;  // layers that see everything, sliding ones
   int head_dim[2] = {}, layers[2] = {};
   for (const LayerKind& k : m.kinds) {
     const size_t i = slides(k);
     layers[i] += k.count;
     flops[i] += k.count * 4 * k.q();
     head_dim[i] = std::max(head_dim[i], k.shape.head_dim);
+    heads += k.count * k.heads;
+    fewest_kv_heads = fewest_kv_heads > 0 ? std::min(fewest_kv_heads, k.kv_heads) : k.kv_heads;
   }
   if ((request.stack == model::Stack::vllm_gpu || request.stack == model::Stack::sglang) &&
       std::max(head_dim[0], head_dim[1]) > kFusedHead) {
@@ -394,6 +413,11 @@ void ServeStepModel::Impl::add_attention(const LocalModel& m) {
   if (request.stack == model::Stack::vllm_tpu && window > 0) window_span = PagedAttentionTime::walked(window) / window;
   pair_full.best = flops[0] / peak;
   pair_window.best = flops[1] / peak;
+  if (!engine) return;
+  const double keys = costs.query_keys + sizes::kQueries / 2.0;  // a block of queries sees those of all
+  query.best = (flops[0] + flops[1]) * keys / peak;
+  if (chip.vector_ops) query.best += heads * costs.query_ops / chip.vector_ops.value;
+  threads_per_kv = request.engine ? request.engine->threads / std::max(1.0, fewest_kv_heads) : 0;
 }
 
 // Sets everything that depends on the type of the cache or on the most sequences.
@@ -406,8 +430,6 @@ void ServeStepModel::Impl::set_cache(const LocalModel& m) {
 }
 
 void ServeStepModel::Impl::set_reads(const LocalModel& m) {
-  const hardware::Chip& chip = request.target.chip;
-  const double per_chip = std::max(1, chip.devices_per_chip), bandwidth = chip.memory_bandwidth.value / per_chip;
   double read[2] = {};  // layers that see everything, sliding ones; those that borrow keys and values read them, too
   for (const LayerKind& k : m.kinds) read[slides(k)] += k.count * 2 * k.kv() * bytes_of(request.kv);
   kv_full.best = read[0] / bandwidth;
@@ -520,12 +542,13 @@ double ServeStepModel::seconds(const StepLoad& load) const {
   const std::int64_t tokens = i.tokens(load), requests = i.requests(load);
   if (tokens <= 0) return 0;
   const auto t = static_cast<double>(tokens), r = static_cast<double>(requests);
-  const double device_s =
-      i.step_s + r * i.sequence_s + i.sampled(r) * i.sampled_row_s + i.products(t) +
-      i.experts(static_cast<double>(i.own_tokens(load)), t) + i.head(r) + i.off_chip(t) * i.traffic_s +
-      i.reads(load, &Efficiency::value) +
-      (load.prefill_pairs * i.pair_full_s + i.window_pairs(load) * i.pair_window_s) * i.prompt_share(load) +
-      i.token_sums(tokens) + i.request_sums(requests);
+  const double device_s = i.step_s + r * i.sequence_s + i.sampled(r) * i.sampled_row_s + i.products(t) +
+                          i.experts(static_cast<double>(i.own_tokens(load)), t) + i.head(r) +
+                          i.off_chip(t) * i.traffic_s + i.reads(load, &Efficiency::value) +
+                          (load.prefill_pairs * i.pair_full_s + i.window_pairs(load) * i.pair_window_s +
+                           static_cast<double>(load.prefill_tokens) * i.query_s) *
+                              i.prompt_share(load) +
+                          i.token_sums(tokens) + i.request_sums(requests);
   return load.prefill_tokens > 0 ? std::max(device_s, i.prompt_host_s + r * i.sequence_s) : device_s;
 }
 
@@ -588,8 +611,9 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
   const Estimate prompts = beyond(i.weights, i.token, t, decoding),
                  moved = i.traffic.estimate(i.off_chip(t) - i.off_chip(decoding));
   const double of_prompts = i.prompt_share(load);
-  const Estimate attention =
-      i.pair_full.estimate(load.prefill_pairs * of_prompts) + i.pair_window.estimate(i.window_pairs(load) * of_prompts);
+  const Estimate attention = i.pair_full.estimate(load.prefill_pairs * of_prompts) +
+                             i.pair_window.estimate(i.window_pairs(load) * of_prompts) +
+                             i.query.estimate(static_cast<double>(load.prefill_tokens) * of_prompts);
   p.prefill = prompts + (all_experts - experts) + moved + attention;
   p.prefill.formula = "prompt tokens x FLOP / (peak x share) + attention";
   p.prefill.inputs =

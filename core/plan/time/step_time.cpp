@@ -35,17 +35,6 @@ struct Rates {
   bool engine = false;    // its kernels
 };
 
-// The engine's kernels beside their multiply-adds, from the profiles of training steps of one thread (AMD EPYC Genoa,
-// avx512_bf16): gemma3-270m in bf16, and the shipped model with 192 columns and heads of 32 in f32.
-struct EngineCosts {
-  // An output of a product takes as long as this many multiply-adds: 87 % of the peak at 640 columns, 78 % at 192.
-  static constexpr double output = 34;
-  // Products with fewer columns, as of adapters, wait for their inputs: 0.52 and 0.56 ns an input at ranks 8 and 16.
-  static constexpr double least_columns = 28;
-  // Operations in f32 at the peak: of a score forward (3.3 ns) and backward (6 ns).
-  static constexpr double score = 390, score_back = 700;
-};
-
 Rates rates_of(const Request& request) {
   const hardware::Chip& c = request.target.chip;
   const double devices = std::max(1, c.devices_per_chip);
@@ -87,7 +76,7 @@ struct Load {
 };
 
 Load product(const Rates& rates, double tokens, double in, double out, double weight_bytes) {
-  const double columns = rates.engine ? in + EngineCosts::output : round_up(in, rates.unit);
+  const double columns = rates.engine ? in + rates.e.engine.output_columns : round_up(in, rates.unit);
   const double flops = 2 * round_up(tokens, 8) * columns * round_up(out, rates.unit);
   const double bytes = in * out * weight_bytes + tokens * (in + out) * rates.activation;
   const double computing = flops / (rates.flops * rates.e.matmul.value);
@@ -265,11 +254,14 @@ class Builder {
         adapter_gradients += adapter_gradient(pass.tokens, x);
       }
     const bool materialised = r_.profile.attention == StackProfile::Attention::materialised;
-    const double pairs = pass.keys > 0 ? keys_read(kind, pass.keys) : attended_keys(m_, kind, pass.len);
+    const double pairs = pass.keys > 0
+                             ? keys_read(kind, pass.keys)
+                             : attended_keys(m_, kind, pass.len) + (rates_.engine ? rates_.e.engine.query_keys : 0);
     const double attention = again && !recomputes_attention(r_) ? 0 : 4 * pass.tokens * pairs * kind.q();
     const LayerTraffic traffic = layer_traffic(m_, kind, pass.keys > 0 ? pass.keys : pass.len);
     Load load;
-    load += base * (forwards + backwards * (r_.method == model::TrainMethod::full ? 2 : 1));
+    load += base * (forwards + backwards);
+    if (r_.method == model::TrainMethod::full) load += weight_gradients(base) * backwards;
     load += adapters * (forwards + backwards);
     load += adapter_gradients * backwards;
     load += row_norms_load(kind) * forwards;
@@ -279,9 +271,9 @@ class Builder {
     load.vector_ops += dropout_ops(kind, pass.tokens) * forwards;
     const double attention_all = attention * (forwards + backwards * (materialised ? 2 : 2.5));
     (materialised || rates_.engine ? load.flops : load.attention_flops) += attention_all;
-    if (rates_.engine)
-      load.vector_ops += pass.tokens * pairs * kind.heads *
-                         (forwards * EngineCosts::score * (attention > 0) + backwards * EngineCosts::score_back);
+    if (rates_.engine && pass.keys == 0)
+      load.vector_ops +=
+          pass.tokens * kind.heads * rates_.e.engine.query_ops * (forwards * (attention > 0) + backwards);
     const bool keeps = phase == Phase::remat || (r_.work == Work::train && r_.train.remat == model::Remat::none);
     load.bytes += pass.tokens * (forwards * (keeps ? traffic.keeping : traffic.forward) + backwards * traffic.backward);
     load.kernels += traffic.kernels * (forwards + 2 * backwards);
@@ -289,17 +281,23 @@ class Builder {
     add(phase, kind.name, kind.count, load * (kind.count * pass.times));
   }
 
-  // The engine multiplies adapters with the rows of their base, and computes their gradients in f32.
+  // The engine computes gradients of weights and of adapters in f32.
+  double gradient_slowdown() const {
+    const hardware::Chip& chip = r_.target.chip;
+    return rates_.engine && chip.f32_flops ? std::max(1.0, chip.bf16_flops.value / chip.f32_flops.value) : 1;
+  }
+  Load weight_gradients(Load products) const {
+    products.flops *= gradient_slowdown();
+    return products;
+  }
+  // The engine multiplies adapters with the rows of their base, and reads these rows for their gradients.
   Load adapter_product(double tokens, const Product& x) const {
     if (rates_.engine) return {.flops = 2 * tokens * x.in * x.out};
     return product(rates_, tokens, x.in, x.out, bytes_of(r_.profile.adapters));
   }
   Load adapter_gradient(double tokens, const Product& x) const {
     if (!rates_.engine) return adapter_product(tokens, x);
-    const hardware::Chip& chip = r_.target.chip;
-    const double slower = chip.f32_flops ? std::max(1.0, chip.bf16_flops.value / chip.f32_flops.value) : 1;
-    const double least = EngineCosts::least_columns;
-    return {.flops = 2 * tokens * std::max(x.in, least) * std::max(x.out, least) * slower};
+    return {.flops = 2 * tokens * x.in * x.out * gradient_slowdown(), .bytes = tokens * (x.in + x.out) * 4};
   }
 
   // DoRA: a pass computes B A of every adapted projection, as outputs for the identity, and norms of W + B A.
@@ -499,7 +497,7 @@ class Builder {
     add(load.flops, rates_.flops, rates_.e.matmul, nullptr);
     add(load.attention_flops, rates_.flops, rates_.e.attention, "attention");
     add(load.fp8_flops, rates_.fp8, fp8_share(r_), "fp8");
-    add(load.vector_ops, rates_.vector, kWholeVector, rates_.engine ? "scores" : "dropout");
+    add(load.vector_ops, rates_.vector, kWholeVector, rates_.engine ? "queries" : "dropout");
     compute.formula = "FLOP / (peak x share)";
     compute.inputs = shown.text;
     compute.source = rates_.e.matmul.source;
@@ -570,7 +568,7 @@ void add_training(const LocalModel& model, const RowStatistics& rows, Builder& b
   b.forward(Phase::forward, pass, with_loss);
   if (r.train.loss_chunk > 0 && r.profile.recomputes_logits) b.logits(Phase::remat, with_loss, 1, 0, micro);
   const bool full = r.method == model::TrainMethod::full;
-  b.logits(Phase::backward, with_loss, full ? 2 : 1, 0.5, micro);
+  b.logits(Phase::backward, with_loss, full ? 1 + b.gradient_slowdown() : 1, 0.5, micro);
   b.altup(Phase::backward, pass, full ? 4 : 1);  // adapters need the gradient of the joined streams only
   for (const LayerKind& k : model.kinds) {
     if (r.train.remat != model::Remat::none) b.layers(Phase::remat, k, pass, 1, 0);

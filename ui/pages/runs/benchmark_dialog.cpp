@@ -139,7 +139,7 @@ void BenchmarkDialog::begin() {
       [model = ss(model_->currentData().toString()), length = length_->currentData().value<BenchmarkLength>(),
        rates = hardware_folder_](store::Store& store, const ReportProgress& report, const std::stop_token& stop) {
         const jobs::MachineBenchmarkRequest request = jobs::benchmark_request(model, length);
-        plan::own_machine_rates(rates);
+        plan::own_measurements(rates);
         jobs::MachineBenchmark benchmark = jobs::measure_machine(
             request,
             [&](const jobs::BenchmarkProgress& p) {
