@@ -114,8 +114,7 @@ class Bench {
     settle();
     const int chips = 256 * options_.slices;
     if (!window_.predictor().design() || window_.predictor().design()->request().mesh.devices() != chips)
-      throw Error({.id = "BENCH", .message = std::to_string(chips) + " chips could not be designed"},
-                  Error::Kind::failed);
+      throw Error("BENCH", std::to_string(chips) + " chips could not be designed", {}, Error::Kind::failed);
     if (options_.meshes == Meshes::both) window_.pages().design.pin();
     settle();
     frames_.canvas = &canvas();

@@ -71,8 +71,7 @@ class Bench {
 
   Json run(int edits) {
     settle();
-    if (!window_.predictor().design())
-      throw Error({.id = "BENCH", .message = "the example has no plan"}, Error::Kind::failed);
+    if (!window_.predictor().design()) throw Error("BENCH", "the example has no plan", {}, Error::Kind::failed);
     QObject::connect(&window_.predictor(), &Predictor::changed, &window_, [this] {
       if (!window_.predictor().is_outdated() && planned_ms_ < 0) planned_ms_ = ms_of(clock_.nsecsElapsed());
     });
@@ -116,7 +115,7 @@ class Bench {
     clock_.start();
     window_.document().set(key, value);
     if (window_.document().has_errors())
-      throw Error({.id = "BENCH", .message = key + " refuses " + value.dump()}, Error::Kind::failed);
+      throw Error("BENCH", key + " refuses " + value.dump(), {}, Error::Kind::failed);
     watch_.strip_painted = false;
     while (window_.predictor().is_outdated() || !watch_.strip_painted) {
       if (window_.predictor().is_outdated()) watch_.strip_painted = false;  // with the figures before the edit

@@ -53,8 +53,7 @@ Options read_options(int argc, char** argv) {
       plain.push_back(a);
   }
   if (plain.size() != 2)
-    throw Error({.id = "USAGE",
-                 .message = "usage: mw_frame_bench EXPERIMENT.json RUNS_FOLDER [--seconds N] [--set key=value]"});
+    throw Error("USAGE", "usage: mw_frame_bench EXPERIMENT.json RUNS_FOLDER [--seconds N] [--set key=value]");
   o.experiment = plain[0];
   o.runs = plain[1];
   return o;
@@ -266,10 +265,8 @@ class Bench {
     clock.start();
     while (!done()) {
       if (static_cast<double>(clock.elapsed()) > seconds * 1e3)
-        throw Error({.id = "BENCH",
-                     .message = "the run did not come so far in time",
-                     .found = window_.runs().shown() ? window_.runs().shown()->view.error() : ""},
-                    Error::Kind::failed);
+        throw Error("BENCH", "the run did not come so far in time",
+                    {.found = window_.runs().shown() ? window_.runs().shown()->view.error() : ""}, Error::Kind::failed);
       QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents, 20);
     }
   }

@@ -57,7 +57,7 @@ double wait_until(const QElapsedTimer& clock, const std::function<bool()>& is_do
   look_again.start(2);
   while (!is_done()) {
     if (static_cast<double>(clock.elapsed()) > kPatienceMs)
-      throw Error({.id = "BENCH", .message = "the page did not come so far in time"}, Error::Kind::failed);
+      throw Error("BENCH", "the page did not come so far in time", {}, Error::Kind::failed);
     QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
   }
   return static_cast<double>(clock.nsecsElapsed()) * 1e-6;

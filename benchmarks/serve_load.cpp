@@ -116,8 +116,7 @@ class Users {
 std::map<std::string, double> server_state(serve::StreamClient& client) {
   const auto response = client.get("/metrics");
   if (response.status != 200)
-    throw Error({.id = "SERVER", .message = "the server does not answer", .found = response.error},
-                Error::Kind::failed);
+    throw Error("SERVER", "the server does not answer", {.found = response.error}, Error::Kind::failed);
   return serve::sum_prometheus_metrics(response.body);
 }
 

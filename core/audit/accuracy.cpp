@@ -76,9 +76,8 @@ class Predictor {
     const std::vector<plan::RowError> errors = errors_for_intervals(out_.rows);
     std::erase_if(out_.rows, [&](const AccuracyRow& row) { return !passes(row); });
     if (out_.rows.empty())
-      throw Error({.id = "ACCURACY",
-                   .message = "no published measurement passes the filter",
-                   .place = "--stack, --chip, --kind",
+      throw Error("ACCURACY", "no published measurement passes the filter",
+                  {.place = "--stack, --chip, --kind",
                    .found = input_.filter.stack + " " + input_.filter.chip,
                    .expected = "a stack and a chip of `meshwright accuracy` without a filter"});
     set_intervals(errors);
@@ -106,7 +105,7 @@ class Predictor {
   void set_prediction(AccuracyRow& row, const plan::Measurement& m, const plan::RowPrediction& compared, double low,
                       double high) const {
     if (!(compared.predicted > 0) || !std::isfinite(compared.predicted))
-      throw Error({.id = "ACCURACY", .message = "the prediction is not a positive number", .place = m.id});
+      throw Error("ACCURACY", "the prediction is not a positive number", {.place = m.id});
     row.predicted = compared.predicted;
     row.error = compared.error;
     row.low = compared.predicted * low;
@@ -174,10 +173,8 @@ class Predictor {
       if (p.output_throughput > best.output_throughput) best = p;
     }
     if (best.output_throughput == 0)
-      throw Error({.id = "ACCURACY",
-                   .message = "the example does not sweep the request rate of the published cell",
-                   .place = "sweep.request_rates",
-                   .found = number_text(cell.request_rate)});
+      throw Error("ACCURACY", "the example does not sweep the request rate of the published cell",
+                  {.place = "sweep.request_rates", .found = number_text(cell.request_rate)});
     return best;
   }
 

@@ -94,14 +94,11 @@ double median(std::vector<double> values) {
 
 plan::Measurement measured_run(const store::Store& store, const store::RunId& run, const plan::PlanContext& context) {
   const auto row = store.find(run);
-  if (!row)
-    throw Error(
-        {.id = "RUN-UNKNOWN", .message = "the run does not exist", .place = run, .expected = "an id of the run store"});
+  if (!row) throw Error("RUN-UNKNOWN", "the run does not exist", {.place = run, .expected = "an id of the run store"});
   const std::vector<double> steps = rates(store, run);
   if (steps.size() < 2)
-    throw Error({.id = "CALIBRATION",
-                 .message = "the run has too few measured training steps; calibration needs at least three",
-                 .place = run,
+    throw Error("CALIBRATION", "the run has too few measured training steps; calibration needs at least three",
+                {.place = run,
                  .found = std::to_string(row->steps_done) + " steps",
                  .fix = "train for more steps, or choose another run"});
   plan::Measurement m;
@@ -112,11 +109,8 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
   m.value = median(steps);
   m.request = plan::plan_request(store.experiment(run), context);
   if (m.request.target.chip.vendor != hardware::Vendor::cpu || m.request.work != plan::Work::train)
-    throw Error({.id = "CALIBRATION",
-                 .message = "calibration accepts only training runs of this machine",
-                 .place = run,
-                 .found = "an experiment for " + m.request.target.id,
-                 .expected = "kind train on cpu"});
+    throw Error("CALIBRATION", "calibration accepts only training runs of this machine",
+                {.place = run, .found = "an experiment for " + m.request.target.id, .expected = "kind train on cpu"});
   // Fitting starts from the default efficiencies, not from an earlier calibration or a benchmark's rates.
   m.in_force = m.request;
   m.request.target.chip = context.catalogue.target(m.request.target.id).chip;

@@ -52,8 +52,7 @@ constexpr std::array kTexts{
 
 [[noreturn]] void refuse_claim(const std::filesystem::path& file, const std::string& message, const std::string& place,
                                const std::string& found, const std::string& expected) {
-  throw Error(
-      {.id = "CLAIM", .message = message, .file = file.string(), .place = place, .found = found, .expected = expected});
+  throw Error("CLAIM", message, {.file = file.string(), .place = place, .found = found, .expected = expected});
 }
 
 TrainingClaim read_claim(const Json& json, const std::filesystem::path& file, const std::string& place) {

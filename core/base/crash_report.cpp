@@ -147,10 +147,6 @@ std::string utc_now() {
   return text.data();
 }
 
-std::string_view trimmed(std::string_view line) {
-  return line.substr(0, line.find_last_not_of(" \n") + 1);
-}
-
 }  // namespace
 
 void start_crash_report(const fs::path& file, std::string_view version) {

@@ -126,6 +126,12 @@ size_t first_invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t first = text.find_first_not_of(kSpace), last = text.find_last_not_of(kSpace);
+  return first == std::string_view::npos ? std::string_view() : text.substr(first, last - first + 1);
+}
+
 std::string excerpt(std::string_view text, size_t bytes) {
   std::string out;
   for (size_t i = 0; i < text.size();) {

@@ -102,6 +102,7 @@ char32_t code_point(std::string_view character);  // of one valid character
 void append_utf8(std::string& out, char32_t code_point);
 // Offset of the first malformed byte, or npos.
 size_t first_invalid_utf8(std::string_view text);
+std::string_view trimmed(std::string_view text);  // without spaces, tabs and line ends around it
 // About the first `bytes` bytes as well-formed UTF-8, for error messages.
 std::string excerpt(std::string_view text, size_t bytes = 80);
 // Removes the white space that Python's str.strip() removes, like `trim` in Jinja templates.

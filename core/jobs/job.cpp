@@ -74,10 +74,8 @@ std::string run_name(const experiment::Experiment& e) {
 }
 
 [[noreturn]] void refuse_sets(const std::string& set) {
-  throw Error({.id = "RESUME-SET",
-               .message = "a resumed sweep cannot change its experiment",
-               .place = set.substr(0, set.find('=')),
-               .fix = "remove the option, or start a new sweep"});
+  throw Error("RESUME-SET", "a resumed sweep cannot change its experiment",
+              {.place = set.substr(0, set.find('=')), .fix = "remove the option, or start a new sweep"});
 }
 
 // A resumed sweep keeps its experiment, but sweep.url may be set again with the credentials, which are not recorded.
@@ -126,9 +124,8 @@ void move_to(experiment::Experiment& experiment, const std::vector<std::string>&
     const auto is_of = [&](const char* section) { return set.starts_with(section); };
     if (!is_of("mesh.") && !is_of("sharding.") && !is_of("target.") && !is_of("budget."))
       throw Error(
-          {.id = "RESUME-SET",
-           .message = "a resumed run cannot change this key",
-           .place = set.substr(0, set.find('=')),
+          "RESUME-SET", "a resumed run cannot change this key",
+          {.place = set.substr(0, set.find('=')),
            .expected =
                "mesh.*, sharding.*, target.* or budget.*, because a run may resume on other devices, or for longer",
            .fix = "remove the option, or start a new run from the checkpoint's adapter (lora.adapter)"});
@@ -164,18 +161,14 @@ std::unique_ptr<Record> open_record(const JobRequest& request) {
   if (request.resume) {
     record->run = *request.resume;
     if (!record->store.find(record->run))
-      throw Error({.id = "RUN",
-                   .message = "the run does not exist",
-                   .file = request.runs_folder.string(),
-                   .place = record->run,
-                   .fix = "see `meshwright runs` for the ids"});
+      throw Error(
+          "RUN", "the run does not exist",
+          {.file = request.runs_folder.string(), .place = record->run, .fix = "see `meshwright runs` for the ids"});
     record->lock = record->store.lock(record->run);
     record->experiment = record->store.experiment(record->run);
     if (kind_of(record->experiment) == experiment::Kind::size)
-      throw Error({.id = "RUN",
-                   .message = "a size run has no checkpoints to resume from",
-                   .place = record->run,
-                   .fix = "start a new size run; the points measured so far stay in the record"});
+      throw Error("RUN", "a size run has no checkpoints to resume from",
+                  {.place = record->run, .fix = "start a new size run; the points measured so far stay in the record"});
     if (kind_of(record->experiment) == experiment::Kind::serve) {
       reconnect(record->experiment, request.resume_sets);
       record->store.rewind(record->run, read_points(*record));
@@ -395,7 +388,7 @@ store::RunOutcome execute(Record& record, const EventSink& sink, std::stop_token
     finished.steps = steps;
   } catch (const std::exception& error) {
     kind = Error::Kind::failed;
-    finished = failed(Error({.id = "INTERNAL", .message = error.what()}, Error::Kind::failed), last_time);
+    finished = failed(Error("INTERNAL", error.what(), {}, Error::Kind::failed), last_time);
     finished.steps = steps;
   }
   limit.end_phase();
@@ -430,7 +423,7 @@ Job::Job(JobRequest request, EventSink sink) : impl_(std::make_unique<Impl>()) {
         } catch (const Error& error) {
           sink({0, failed(error, 0)});
         } catch (const std::exception& error) {
-          sink({0, failed(Error({.id = "INTERNAL", .message = error.what()}, Error::Kind::failed), 0)});
+          sink({0, failed(Error("INTERNAL", error.what(), {}, Error::Kind::failed), 0)});
         }
         impl->finished = true;
       });

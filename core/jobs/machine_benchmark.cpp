@@ -416,9 +416,8 @@ MachineBenchmark measure_machine(const MachineBenchmarkRequest& request,
                                  const std::stop_token& stop) {
   const Bytes needed(2 * model::TensorInventory(request.config).parameters()), present = memory_of(request);
   if (needed > present)
-    throw Error({.id = "BENCH-MEMORY",
-                 .message = "the weights do not fit into this machine's memory",
-                 .place = request.config.id,
+    throw Error("BENCH-MEMORY", "the weights do not fit into this machine's memory",
+                {.place = request.config.id,
                  .found = std::to_string(needed.value) + " bytes of bf16 weights",
                  .expected = "at most " + std::to_string(present.value) + " bytes",
                  .fix = "choose a smaller model, such as gemma3-270m"});

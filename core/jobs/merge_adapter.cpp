@@ -23,10 +23,8 @@ formats::PeftAdapter read_any_adapter(const std::filesystem::path& adapter, cons
                                       std::optional<float> alpha, std::vector<std::string>& notes) {
   if (!formats::is_orbax(adapter)) {
     if (alpha)
-      throw Error({.id = "USAGE",
-                   .message = "alpha cannot be set for a PEFT adapter, which contains it",
-                   .place = "--alpha",
-                   .fix = "remove --alpha"});
+      throw Error("USAGE", "alpha cannot be set for a PEFT adapter, which contains it",
+                  {.place = "--alpha", .fix = "remove --alpha"});
     return formats::read_peft(adapter, inventory);
   }
   formats::TunixAdapter read = formats::read_tunix_adapter(adapter, inventory, alpha);
@@ -211,7 +209,7 @@ Tokens served_text(serve::ServingLoop& loop, const train::ParityPrompt& prompt) 
   });
   std::unique_lock lock(mutex);
   ended.wait(lock, [&] { return done; });
-  if (!error.empty()) throw Error({.id = "SERVE", .message = error}, Error::Kind::failed);
+  if (!error.empty()) throw Error("SERVE", error, {}, Error::Kind::failed);
   return out;
 }
 

@@ -100,11 +100,8 @@ std::vector<NamedAdapter> read_adapters(const experiment::BoundExperiment& confi
   std::vector<NamedAdapter> out;
   const auto add = [&](const std::string& name, const fs::path& folder) {
     if (name == model)
-      throw Error({.id = "ADAPTER",
-                   .message = "the adapter has the same name as its model",
-                   .place = "serve.adapters",
-                   .found = name,
-                   .fix = "rename the adapter"});
+      throw Error("ADAPTER", "the adapter has the same name as its model",
+                  {.place = "serve.adapters", .found = name, .fix = "rename the adapter"});
     out.push_back({name, train::read_adapter(folder, config.model.path)});
   };
   for (const auto& [name, folder] : config.serve.adapters) add(name, folder);

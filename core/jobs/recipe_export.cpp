@@ -161,9 +161,8 @@ Json predicted_memory(const experiment::Experiment& e, const plan::PlanContext& 
 void check_exported(Stack kind, const experiment::BoundExperiment& config) {
   const bool trains = !model::serves(kind);
   const auto refuse = [](const char* message, std::string place, std::string found, std::string expected) {
-    throw Error({.id = "RECIPE",
-                 .message = message,
-                 .place = place,
+    throw Error("RECIPE", message,
+                {.place = place,
                  .found = std::move(found),
                  .expected = std::move(expected),
                  .fix = "set " + place + " to one of these, or remove it"});
@@ -254,17 +253,11 @@ recipes::RecipeInput recipe_input(Stack kind, const experiment::Experiment& expe
   s.tokenizer = config.model.tokenizer_path();
   if (!model::serves(kind)) {
     if (config.train.method != model::TrainMethod::lora)
-      throw Error({.id = "RECIPE",
-                   .message = "recipes support only adapter training",
-                   .place = "train.method",
-                   .found = std::string(to_string(config.train.method)),
-                   .expected = "lora"});
+      throw Error("RECIPE", "recipes support only adapter training",
+                  {.place = "train.method", .found = std::string(to_string(config.train.method)), .expected = "lora"});
     if (config.train.dtype == model::WeightType::int8)
-      throw Error({.id = "RECIPE",
-                   .message = "int8 weights cannot be trained",
-                   .place = "train.dtype",
-                   .found = "int8",
-                   .expected = "bf16 or f32"});
+      throw Error("RECIPE", "int8 weights cannot be trained",
+                  {.place = "train.dtype", .found = "int8", .expected = "bf16 or f32"});
     add_reader_settings(config, s);
     add_rows(config, s, std::move(stop), progress);
   }

@@ -29,11 +29,8 @@ std::vector<int> batches_of(const options::Sizing& size) {
     int batch = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), batch);
     if (error != std::errc() || end != text.data() + text.size() || batch < 1 || batch > kMostRows)
-      throw Error({.id = "SIZE-BATCH",
-                   .message = "the batch size is not a valid integer",
-                   .place = "size.batches",
-                   .found = text,
-                   .expected = "1 to " + std::to_string(kMostRows)});
+      throw Error("SIZE-BATCH", "the batch size is not a valid integer",
+                  {.place = "size.batches", .found = text, .expected = "1 to " + std::to_string(kMostRows)});
     batches.push_back(batch);
   }
   std::sort(batches.begin(), batches.end());
@@ -49,17 +46,15 @@ model::Config sized_config(const options::Model& model) {
     return config;
   }
   if (model.id.empty())
-    throw Error({.id = "MISSING",
-                 .message = "the experiment has no model",
-                 .place = "model.path",
+    throw Error("MISSING", "the experiment has no model",
+                {.place = "model.path",
                  .expected = "a model folder, or model.id with model.init=random",
                  .fix = "set model.path to the folder of a Gemma model"});
   model::Config config = model::catalogue_config(model.id);
   engine::check_model(config);
   if (model.init != options::Init::random)
-    throw Error({.id = "MISSING",
-                 .message = "a catalogue model has no weights to load",
-                 .place = "model.path",
+    throw Error("MISSING", "a catalogue model has no weights to load",
+                {.place = "model.path",
                  .found = "only model.id = " + model.id,
                  .expected = "a model folder",
                  .fix = "set model.path, or size random weights of this shape with --set model.init=random"});
@@ -113,9 +108,8 @@ serve::SizingSettings sizing_settings(const experiment::BoundExperiment& config)
   train::check_planned_only(config.train);
   const train::ModelSettings model = train::model_values(config);
   if (model.mesh.devices() > 1)
-    throw Error({.id = "MESH",
-                 .message = "a size run supports only one device",
-                 .place = "mesh." + model.mesh.axes.back().name,
+    throw Error("MESH", "a size run supports only one device",
+                {.place = "mesh." + model.mesh.axes.back().name,
                  .found = mesh::to_text(model.mesh),
                  .expected = "1",
                  .fix = "remove the mesh, or measure with a training run"});
@@ -127,7 +121,7 @@ serve::SizingSettings sizing_settings(const experiment::BoundExperiment& config)
   s.batches = batches_of(config.size);
   for (const auto& [empty, key] :
        {std::pair(s.workloads.empty(), "size.workloads"), {s.batches.empty(), "size.batches"}})
-    if (empty) throw Error({.id = "MISSING", .message = "the list is empty", .place = key, .expected = "at least one"});
+    if (empty) throw Error("MISSING", "the list is empty", {.place = key, .expected = "at least one"});
   s.prompt_len = config.size.prompt_len;
   s.new_tokens = config.size.new_tokens;
   s.top_k = config.size.top_k;
@@ -149,9 +143,8 @@ event::Finished run_sizes(const experiment::Experiment& experiment, const plan::
   request.settings = sizing_settings(config);
   if (const int longest = request.settings.prompt_len + request.settings.new_tokens;
       longest > request.config.max_positions)
-    throw Error({.id = "CONTEXT",
-                 .message = "prompt and answer are longer than the model's context",
-                 .place = "size.new_tokens",
+    throw Error("CONTEXT", "prompt and answer are longer than the model's context",
+                {.place = "size.new_tokens",
                  .found = std::to_string(longest) + " tokens",
                  .expected = "at most " + std::to_string(request.config.max_positions)});
   request.capacity = model.capacity.value > 0 ? model.capacity : train::machine_memory();

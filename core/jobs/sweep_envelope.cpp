@@ -23,11 +23,9 @@ experiment::Experiment repeated(experiment::Experiment e) {
   e.set_value("sweep.backend", "model");
   const options::Sweep sweep = e.config().sweep;
   if (sweep.arrival != options::Arrival::poisson && sweep.arrival != options::Arrival::constant)
-    throw Error({.id = "ENVELOPE",
-                 .message = "an envelope compares meshes by request rate",
-                 .place = "sweep.arrival",
-                 .found = std::string(to_string(sweep.arrival)),
-                 .expected = "poisson or constant"});
+    throw Error(
+        "ENVELOPE", "an envelope compares meshes by request rate",
+        {.place = "sweep.arrival", .found = std::string(to_string(sweep.arrival)), .expected = "poisson or constant"});
   e.set_value("sweep.repeats", std::max(sweep.repeats, kLeastRepeats));
   return e;
 }
@@ -35,17 +33,15 @@ experiment::Experiment repeated(experiment::Experiment e) {
 std::vector<plan::ServingCell> cells_of(const experiment::Experiment& e, const plan::PlanContext& context) {
   const hardware::Target target = context.catalogue.target(e.config().target.id);
   if (target.chip.vendor == hardware::Vendor::cpu)
-    throw Error({.id = "TARGET",
-                 .message = "meshes of this machine are virtual and do not serve",
-                 .place = "target.id",
+    throw Error("TARGET", "meshes of this machine are virtual and do not serve",
+                {.place = "target.id",
                  .found = target.id,
                  .expected = "a TPU slice or GPUs, such as v6e-8 or 8xh100",
                  .fix = "set target.id, e.g. --set target.id=v6e-8"});
   std::vector<plan::ServingCell> cells = plan::serving_meshes(e, context);
   if (std::none_of(cells.begin(), cells.end(), [](const auto& cell) { return cell.refusal.empty(); }))
-    throw Error({.id = "ENVELOPE",
-                 .message = "the server fits on no mesh of the target",
-                 .place = "target.id",
+    throw Error("ENVELOPE", "the server fits on no mesh of the target",
+                {.place = "target.id",
                  .found = cells.empty() ? "no legal mesh"
                                         : mesh::to_text(cells.front().choice.mesh) + ": " + cells.front().refusal,
                  .expected = "a target with more memory"});

@@ -180,9 +180,8 @@ std::unique_ptr<data::Tokenizer> tokenizer_of(const std::filesystem::path& folde
 
 BackendParts http_parts(const experiment::BoundExperiment& config) {
   if (config.sweep.url.empty())
-    throw Error({.id = "SWEEP",
-                 .message = "the experiment has no server",
-                 .place = "sweep.url",
+    throw Error("SWEEP", "the experiment has no server",
+                {.place = "sweep.url",
                  .found = "nothing",
                  .expected = "a URL such as http://127.0.0.1:8000",
                  .fix = "set --url, or start a server with `meshwright serve`"});

@@ -144,9 +144,8 @@ std::filesystem::path tuned_model_of(const store::Store& store, const store::Run
                                      train::CheckpointChoice choice) {
   const auto checkpoint = store.find(run) ? train::chosen_checkpoint(store.run_folder(run), choice) : std::nullopt;
   if (!checkpoint)
-    throw Error({.id = "RUN",
-                 .message = "the run has no checkpoint",
-                 .file = store.folder().string(),
+    throw Error("RUN", "the run has no checkpoint",
+                {.file = store.folder().string(),
                  .place = run,
                  .fix = "see `meshwright runs`; train one with `meshwright run`"});
   return *checkpoint;

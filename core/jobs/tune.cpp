@@ -28,7 +28,7 @@ constexpr const char* kTuneFile = "tune.json";
 
 [[noreturn]] void refuse_tuning(const std::string& message, const std::string& place, const std::string& found,
                                 const std::string& expected) {
-  throw Error({.id = "TUNE", .message = message, .place = place, .found = found, .expected = expected});
+  throw Error("TUNE", message, {.place = place, .found = found, .expected = expected});
 }
 
 // Splits at commas outside brackets and quotes.
@@ -212,9 +212,8 @@ class Tuning {
     folder_ = request_.runs_folder / id;
     const fs::path file = folder_ / kTuneFile;
     if (!id.starts_with("tune-") || id.find('/') != std::string::npos || !is_file(file))
-      throw Error({.id = "TUNE-UNKNOWN",
-                   .message = "the tuning does not exist",
-                   .file = request_.runs_folder.string(),
+      throw Error("TUNE-UNKNOWN", "the tuning does not exist",
+                  {.file = request_.runs_folder.string(),
                    .place = id,
                    .fix = "`meshwright tune` prints the id when it starts; it is the tag of its runs"});
     lock_ = std::make_unique<store::RunLock>(folder_, report_.id);

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/engine/distributed/cluster.h"
 #include "core/engine/transformer/checks.h"
 
@@ -28,12 +29,6 @@ void check_vocabulary(const data::Tokenizer& tokenizer, const model::Config& con
                .found = std::to_string(tokenizer.size()) + " pieces",
                .expected = "at most vocab_size " + std::to_string(config.vocab),
                .fix = "use the tokenizer that belongs to this model"});
-}
-
-std::string trimmed(const std::string& text) {
-  const auto from = text.find_first_not_of(" \t\r\n");
-  if (from == std::string::npos) return {};
-  return text.substr(from, text.find_last_not_of(" \t\r\n") - from + 1);
 }
 
 }  // namespace
@@ -270,7 +265,7 @@ std::vector<Answer> answers(LoadedModel& model, std::span<const std::string> pro
   add_stops(*model.tokenizer, chat, sampling);
   std::vector<Answer> out;
   for (std::vector<int>& row : model.cluster->generate_batch(ids, sampling, stop)) {
-    std::string text = trimmed(model.tokenizer->decode(row));
+    std::string text(trimmed(model.tokenizer->decode(row)));
     out.push_back({std::move(text), std::move(row)});
   }
   return out;

@@ -322,11 +322,8 @@ RunPtr load_run(const std::filesystem::path& runs_folder, const store::RunId& ru
   auto data = std::make_shared<RunData>();
   const auto row = store.find(run);
   if (!row)
-    throw Error({.id = "RUN",
-                 .message = "the run does not exist",
-                 .file = runs_folder.string(),
-                 .place = run,
-                 .fix = "refresh the Runs table"});
+    throw Error("RUN", "the run does not exist",
+                {.file = runs_folder.string(), .place = run, .fix = "refresh the Runs table"});
   data->id = run;
   data->name = row->name;
   data->record = store.experiment(run);

@@ -42,7 +42,7 @@ Session::Journal parse_journal(const fs::path& file) {
   const Json j = read_json(file);
   const std::string name = file.string();
   if (int_member(j, "version", name) != kJournalVersion)
-    throw Error({.id = "JOURNAL", .message = "a journal of another version", .file = name});
+    throw Error("JOURNAL", "a journal of another version", {.file = name});
   Session::Journal journal;
   journal.file = string_member(j, "file", name);
   journal.dirty = member(j, "dirty", name) == Json(true);

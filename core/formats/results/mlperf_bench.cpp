@@ -12,11 +12,6 @@ namespace {
 
 using SummaryLines = std::map<std::string, std::string, std::less<>>;  // lower case name -> value
 
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
-  return first == std::string_view::npos ? std::string_view() : text.substr(first, last - first + 1);
-}
-
 // The first value of a name holds: the token throughput occurs twice.
 SummaryLines summary_lines(std::string_view text) {
   SummaryLines lines;

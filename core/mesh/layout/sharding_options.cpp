@@ -15,16 +15,12 @@ Error wrong(const char* id, std::string key, std::string found, std::string expe
                {.place = std::move(key), .found = std::move(found), .expected = std::move(expected)});
 }
 
-std::string trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(' '), end = text.find_last_not_of(' ');
-  return begin == std::string_view::npos ? "" : std::string(text.substr(begin, end - begin + 1));
-}
-
 // Splits "name = value" at the last '='.
 std::pair<std::string, std::string> assignment(const std::string& text, const char* key, const char* example) {
   const auto equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) throw wrong("SET", key, text, example);
-  return {trimmed(std::string_view(text).substr(0, equals)), trimmed(std::string_view(text).substr(equals + 1))};
+  const std::string_view all = text;
+  return {std::string(trimmed(all.substr(0, equals))), std::string(trimmed(all.substr(equals + 1)))};
 }
 
 constexpr std::array<std::string_view, 3> kKnown{"fsdp", "tp", "data"};
@@ -80,7 +76,7 @@ std::vector<RequestedPlacement> axis_places(const options::Sharding& sharding) {
     RequestedPlacement place{axis, {}};
     for (size_t at = 0; at < dimensions.size();) {
       const size_t comma = std::min(dimensions.find(',', at), dimensions.size());
-      const std::string one = trimmed(std::string_view(dimensions).substr(at, comma - at));
+      const std::string one(trimmed(std::string_view(dimensions).substr(at, comma - at)));
       int d = 0;
       if (std::from_chars(one.data(), one.data() + one.size(), d).ec != std::errc{})
         throw wrong("SET", "sharding.places", text, "tp = 0, 1");

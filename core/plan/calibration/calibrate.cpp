@@ -18,11 +18,8 @@ const Efficiencies::Named& named(const std::string& name) {
     if (n.name == name) return n;
     all.emplace_back(n.name);
   }
-  throw Error({.id = "CALIBRATION",
-               .message = "no such efficiency",
-               .place = "names",
-               .found = name,
-               .expected = nearest_names_text(name, all)});
+  throw Error("CALIBRATION", "no such efficiency",
+              {.place = "names", .found = name, .expected = nearest_names_text(name, all)});
 }
 
 bool is_share(std::string_view name) {
@@ -361,9 +358,8 @@ std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows,
     for (const std::string& name : *names)
       if (named(name); !can_fit(name))
         throw Error(
-            {.id = "CALIBRATION",
-             .message = "no measurement constrains this efficiency",
-             .place = "names",
+            "CALIBRATION", "no measurement constrains this efficiency",
+            {.place = "names",
              .found = name,
              .expected =
                  "matmul, experts, fp8, attention, memory, collectives, overlap, overlap_network, overlap_sums, "

@@ -303,9 +303,8 @@ Json to_json(const Proposal& proposal) {
 
 std::optional<std::string> restore_calibration(const fs::path& folder, const std::optional<std::string>& content) {
   if (folder.empty())
-    throw Error({.id = "CALIBRATION",
-                 .message = "no configuration folder exists for a calibration",
-                 .fix = "set HOME or XDG_CONFIG_HOME"});
+    throw Error("CALIBRATION", "no configuration folder exists for a calibration",
+                {.fix = "set HOME or XDG_CONFIG_HOME"});
   const fs::path file = user_calibration_file(folder), before_file = file.string() + ".bak";
   std::optional<std::string> before = user_calibration(folder);
   if (before) write_file_atomically(before_file, *before);

@@ -103,8 +103,7 @@ std::vector<Row> read_rows(const Json& document, const fs::path& file, const std
   const Sources sources = read_sources(document, file.string());
   const Json& rows = member(document, key, file.string());
   if (!rows.is_array())
-    throw Error(
-        {.id = "HARDWARE-FILE", .message = "the value is not a list of rows", .file = file.string(), .place = key});
+    throw Error("HARDWARE-FILE", "the value is not a list of rows", {.file = file.string(), .place = key});
   std::vector<Row> all;
   for (size_t i = 0; i < rows.size(); ++i)
     all.push_back(

@@ -465,9 +465,8 @@ Measurements read_measurements(const std::filesystem::path& file, const hardware
   const Json& listed = member(document, "rows", name);
   const std::vector<Json> rows = listed.is_array() ? one_a_value(listed) : std::vector<Json>();
   if (rows.empty())
-    throw Error({.id = "MEASUREMENT",
-                 .message = "no rows",
-                 .file = name,
+    throw Error("MEASUREMENT", "no rows",
+                {.file = name,
                  .place = "rows",
                  .found = json_excerpt(listed),
                  .expected = "a list of measurements, as in resources/hardware/measurements.json"});
@@ -475,9 +474,8 @@ Measurements read_measurements(const std::filesystem::path& file, const hardware
       const RowLocation at{sources, name, "rows[" + std::to_string(i) + "]", "MEASUREMENT"};
       Measurement m = read_row(rows.at(i), at, catalogue, configs);
       if (!ids.insert(m.id).second)
-        throw Error({.id = "MEASUREMENT",
-                     .message = "two rows of one id",
-                     .file = name,
+        throw Error("MEASUREMENT", "two rows of one id",
+                    {.file = name,
                      .place = "rows." + m.id,
                      .found = at.row,
                      .expected = "an id of its own for each row",

@@ -107,9 +107,8 @@ class Proposer {
  private:
   Error nothing() const {
     if (!out_.notes.empty() && out_.notes.back().severity == Severity::error) return Error(out_.notes.back());
-    return Error({.id = "CALIBRATION",
-                  .message = "nothing to fit",
-                  .place = "rows",
+    return Error("CALIBRATION", "nothing to fit",
+                 {.place = "rows",
                   .found = std::to_string(in_.rows.size()) + " rows, none of them a step time with use = calibration",
                   .expected = "at least one",
                   .fix = "give measured step times (s/step, tokens/s ...) with \"use\": \"calibration\""});

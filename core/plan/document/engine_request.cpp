@@ -135,9 +135,8 @@ serve::SchedulerSettings server_settings(const options::Serving& serve, const mo
   serve::SchedulerSettings settings = serve::scheduler_settings(serve);
   if (!serve.sets_max_model_len) settings.max_model_len = std::min(settings.max_model_len, model.max_positions);
   if (model.max_positions > 0 && settings.max_model_len > model.max_positions)
-    throw Error({.id = "CONTEXT",
-                 .message = "the longest request exceeds the context of the model",
-                 .place = "serve.max_model_len",
+    throw Error("CONTEXT", "the longest request exceeds the context of the model",
+                {.place = "serve.max_model_len",
                  .found = std::to_string(settings.max_model_len) + " tokens",
                  .expected = "at most " + std::to_string(model.max_positions),
                  .fix = "lower serve.max_model_len"});

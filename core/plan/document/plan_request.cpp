@@ -58,9 +58,8 @@ void set_profile(const options::Training& train, Request& r) {
   if (train.moment_dtype) r.profile.moments = *train.moment_dtype;
   if (r.work == Work::serve) return;
   if (train.compile && *train.compile != r.profile.elementwise && !r.profile.options.compile_choice)
-    throw Error({.id = "PLAN-OPTION",
-                 .message = "the software does not run in this way",
-                 .place = "train.compile",
+    throw Error("PLAN-OPTION", "the software does not run in this way",
+                {.place = "train.compile",
                  .found = std::string(to_string(*train.compile)) + " with " + std::string(to_string(r.stack)),
                  .expected = "auto, or " + std::string(to_string(r.profile.elementwise)),
                  .fix = "set train.compile=auto, or choose TRL, torchtune or torchtitan"});
@@ -96,9 +95,8 @@ void set_speed_here(const experiment::BoundExperiment& config, const PlanContext
 void set_price(const options::PriceOptions& given, const PlanContext& context, Request& r) {
   const hardware::Price* price = context.catalogue.price(r.target.chip.id, given.region, given.price_class);
   if (!price && (!given.region.empty() || !given.price_class.empty()))
-    throw Error({.id = "PRICE",
-                 .message = "the price list has no such entry",
-                 .place = given.region.empty() ? "price.class" : "price.region",
+    throw Error("PRICE", "the price list has no such entry",
+                {.place = given.region.empty() ? "price.class" : "price.region",
                  .found = r.target.chip.id + ", " + given.region + ", " + given.price_class,
                  .expected = "a region and class that the list contains for this chip",
                  .fix = "leave them empty, or set price.usd_per_chip_hour"});
@@ -118,9 +116,8 @@ void set_price(const options::PriceOptions& given, const PlanContext& context, R
   hardware::Price dated;
   dated.date = given.date;
   if (!given.date.empty() && !hardware::first_day(dated))
-    throw Error({.id = "PRICE",
-                 .message = "the value is not a date",
-                 .place = "price.date",
+    throw Error("PRICE", "the value is not a date",
+                {.place = "price.date",
                  .found = given.date,
                  .expected = "a day, month or year, such as 2026-11-27",
                  .fix = "correct it, or leave it empty"});
@@ -192,8 +189,7 @@ void set_targets(const experiment::BoundExperiment& config, Request& r) {
   r.targets = experiment::lora_targets(config.lora);
   set_expression(config.lora.module_path, r);
   if (r.targets.empty() && !r.adapted)
-    throw Error(
-        {.id = "LORA", .message = "no LoRA targets", .place = "lora.targets", .expected = "at least one projection"});
+    throw Error("LORA", "no LoRA targets", {.place = "lora.targets", .expected = "at least one projection"});
 }
 
 mesh::ShardingUse sharding_use(Work work) {
@@ -343,11 +339,8 @@ std::vector<SizeCase> size_cases(const options::Sizing& size) {
     for (const std::string& batch : size.batches) {
       std::int64_t n = 0;
       if (std::from_chars(batch.data(), batch.data() + batch.size(), n).ec != std::errc{} || n < 1)
-        throw Error({.id = "RANGE",
-                     .message = "invalid number",
-                     .place = "size.batches",
-                     .found = batch,
-                     .expected = "whole numbers from 1"});
+        throw Error("RANGE", "invalid number",
+                    {.place = "size.batches", .found = batch, .expected = "whole numbers from 1"});
       cases.push_back({workload, n});
     }
   return cases;

@@ -50,9 +50,8 @@ void check_context(const PredictedSizes& sizes) {
   const options::Sizing& s = sizes.size;
   const int longest = std::max(s.prompt_len + s.new_tokens, s.forward_len), most = sizes.plain.model.max_positions;
   if (most > 0 && longest > most)
-    throw Error({.id = "CONTEXT",
-                 .message = "prompt and answer are longer than the model's context",
-                 .place = s.forward_len > s.prompt_len + s.new_tokens ? "size.forward_len" : "size.new_tokens",
+    throw Error("CONTEXT", "prompt and answer are longer than the model's context",
+                {.place = s.forward_len > s.prompt_len + s.new_tokens ? "size.forward_len" : "size.new_tokens",
                  .found = std::to_string(longest) + " tokens",
                  .expected = "at most " + std::to_string(most)});
 }
@@ -72,10 +71,9 @@ PredictedSizes predicted_sizes(const experiment::Experiment& e, const PlanContex
   PredictedSizes sizes{.size = e.config().size, .cases = {}, .plain = {}, .adapted = {}};
   sizes.cases = size_cases(sizes.size);
   if (sizes.cases.empty())
-    throw Error({.id = "MISSING",
-                 .message = "the list is empty",
-                 .place = sizes.size.workloads.empty() ? "size.workloads" : "size.batches",
-                 .expected = "at least one"});
+    throw Error(
+        "MISSING", "the list is empty",
+        {.place = sizes.size.workloads.empty() ? "size.workloads" : "size.batches", .expected = "at least one"});
   const auto same = [](const SizeCase& a, const SizeCase& b) { return a.workload == b.workload && a.batch == b.batch; };
   std::stable_sort(sizes.cases.begin(), sizes.cases.end(), [](const SizeCase& a, const SizeCase& b) {
     return a.workload == b.workload ? a.batch < b.batch : a.workload < b.workload;

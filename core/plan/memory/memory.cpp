@@ -17,9 +17,8 @@ constexpr std::int64_t kMostTokens = 1 << 30;  // keeps every product of sizes i
 
 void check_rows(std::int64_t rows, std::int64_t len) {
   if (rows < 1 || len < 1 || rows > kMostTokens / len)
-    throw Error({.id = "PLAN-SIZE",
-                 .message = "the batch size is out of range",
-                 .found = std::to_string(rows) + " rows of " + std::to_string(len) + " tokens",
+    throw Error("PLAN-SIZE", "the batch size is out of range",
+                {.found = std::to_string(rows) + " rows of " + std::to_string(len) + " tokens",
                  .expected = "1 to " + std::to_string(kMostTokens) + " tokens"});
 }
 
@@ -28,9 +27,8 @@ void check(const TrainShape& shape) {
   if (shape.tokens < 0 || shape.tokens > kMostTokens || shape.loss_tokens < 0 || shape.longest < 0 ||
       shape.threads < 1 || shape.generate_tokens < 0 || shape.prompt_tokens < 0 || e.tokens < 0 ||
       e.tokens > kMostTokens || e.loss_tokens < 0 || e.longest < 0)
-    throw Error({.id = "PLAN-SIZE",
-                 .message = "the size of the micro-batch is out of range",
-                 .found = std::to_string(shape.tokens) + " tokens, " + std::to_string(shape.threads) + " threads",
+    throw Error("PLAN-SIZE", "the size of the micro-batch is out of range",
+                {.found = std::to_string(shape.tokens) + " tokens, " + std::to_string(shape.threads) + " threads",
                  .expected = "0 to " + std::to_string(kMostTokens) + " tokens, at least 1 thread"});
 }
 

@@ -150,11 +150,8 @@ model::Stack parse_stack(std::string_view text) {
   if (const auto stack = model::parse<model::Stack>(text)) return *stack;
   std::string all;
   for (const std::string_view name : kEnumNames<model::Stack>) all += ", " + std::string(name);
-  throw Error({.id = "STACK",
-               .message = "unknown software stack",
-               .place = "train.stack",
-               .found = std::string(text),
-               .expected = "auto" + all});
+  throw Error("STACK", "unknown software stack",
+              {.place = "train.stack", .found = std::string(text), .expected = "auto" + all});
 }
 
 const std::vector<Efficiencies::Named>& Efficiencies::names() {

@@ -12,11 +12,8 @@ constexpr double kMost = 1e12;  // tokens of a step; a larger number is a typing
 
 void refuse(bool wrong, const char* place, const std::string& found, const char* expected) {
   if (wrong)
-    throw Error({.id = "PLAN-SIZE",
-                 .message = std::string(place) + " is not usable",
-                 .place = place,
-                 .found = found,
-                 .expected = expected});
+    throw Error("PLAN-SIZE", std::string(place) + " is not usable",
+                {.place = place, .found = found, .expected = expected});
 }
 
 struct Option {
@@ -25,9 +22,8 @@ struct Option {
 };
 void refuse_option(bool wrong, Option option) {
   if (wrong)
-    throw Error({.id = "PLAN-OPTION",
-                 .message = option.message,
-                 .place = option.place,
+    throw Error("PLAN-OPTION", option.message,
+                {.place = option.place,
                  .found = std::move(option.found),
                  .expected = std::move(option.expected),
                  .fix = std::move(option.fix)});
@@ -97,7 +93,8 @@ void check_request(const Request& request) {
                         std::max({1, request.lengths.max_len, request.forward.len, request.serve.max_model_len});
   refuse(batch < 1 || tokens > kMost, "train.batch", std::to_string(batch),
          "at least 1 and at most 1e12 tokens a step");
-  refuse(request.lora.rank < 0 || request.lora.rank > 1 << 20, "lora.rank", std::to_string(request.lora.rank), "0 to 1048576");
+  refuse(request.lora.rank < 0 || request.lora.rank > 1 << 20, "lora.rank", std::to_string(request.lora.rank),
+         "0 to 1048576");
   check_options(request);
 }
 

@@ -10,7 +10,7 @@
 #include "core/plan/memory/engine_memory.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/refusals.h"
-#include "core/plan/time/inference.h"
+#include "core/plan/time/steady_state.h"
 #include "core/plan/time/step_time.h"
 
 namespace mw::plan {

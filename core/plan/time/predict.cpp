@@ -9,8 +9,8 @@
 #include "core/plan/request/estimate.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/refusals.h"
-#include "core/plan/time/inference.h"
 #include "core/plan/time/plan_figures.h"
+#include "core/plan/time/steady_state.h"
 #include "core/plan/time/step_time.h"
 
 namespace mw::plan {

@@ -484,8 +484,7 @@ void ServeStepModel::Impl::set_groups(const LocalModel& m) {
 }
 
 ServeStepModel::ServeStepModel(const Request& request) {
-  if (request.work != Work::serve)
-    throw Error({.id = "PLAN-WORK", .message = "not a serving workload", .expected = "serve"});
+  if (request.work != Work::serve) throw Error("PLAN-WORK", "not a serving workload", {.expected = "serve"});
   check_request(request);
   Request ordered = request;
   ordered.mesh = canonical_order(std::move(ordered.mesh));

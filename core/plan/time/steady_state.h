@@ -17,4 +17,22 @@ struct SteadyState {
 };
 SteadyState steady_state(const ServeStepModel& model, const ServeWork& server, const SteadyLoad& load);
 
+struct RolloutShape {
+  double rows = 0;
+  double cache = 0;    // tokens of cache per row
+  double context = 0;  // tokens that a decode step reads per row, on average
+};
+RolloutShape rollout_shape(const Request& request);
+
+// A server under ServeWork::max_num_seqs requests of its lengths.
+struct LoadedServer {
+  SteadyState steady;
+  StepLoad decoding;  // a step of the running requests in the middle of their answers
+};
+LoadedServer loaded_server(const ServeStepModel& model, const ServeWork& work);
+
+// Tokens of the longest request whose keys and values `cache` bytes hold on each device, at most max_model_len; window
+// caches stop growing.
+std::int64_t longest_request(const LocalModel& model, double cache);
+
 }  // namespace mw::plan
