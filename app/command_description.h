@@ -3,7 +3,6 @@
 #pragma once
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/base/enum_names.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text, JSON and Markdown of the accuracy of predictions.
-#include <cmath>
-#include <cstdio>
 
 #include "core/audit/accuracy.h"
 #include "core/audit/calibrating.h"
@@ -9,12 +7,6 @@
 
 namespace mw::audit {
 namespace {
-
-std::string tenths_text(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
-  return text;
-}
 
 std::string use_text(plan::MeasurementUse use) {
   return use == plan::MeasurementUse::calibration ? "calibration" : "holdout";

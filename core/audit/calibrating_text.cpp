@@ -12,12 +12,6 @@ namespace {
 using plan::Proposal;
 using plan::ProposedRow;
 
-std::string share_text(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
-  return text;
-}
-
 // Formats a table: first column left-aligned, other columns right-aligned, width by content.
 std::string table(const std::vector<std::vector<std::string>>& lines) {
   std::vector<size_t> widths(lines.front().size(), 0);
@@ -70,7 +64,7 @@ std::string error_text(double error) {
 
 std::string summary_text(const plan::ErrorSummary& s) {
   if (s.rows == 0) return "no rows";
-  return "mean " + share_text(s.mean) + ", worst " + share_text(s.worst) + " (" + s.worst_row + ")";
+  return "mean " + tenths_text(s.mean) + ", worst " + tenths_text(s.worst) + " (" + s.worst_row + ")";
 }
 
 std::string interval_text(double value, double low, double high) {
@@ -78,15 +72,15 @@ std::string interval_text(double value, double low, double high) {
 }
 
 std::string verdict_text(const Proposal& p) {
-  std::string out = "Step time, each row predicted without it: mean error " + share_text(p.held_out.mean) + ", worst " +
-                    share_text(p.held_out.worst) + "; now: mean " + share_text(p.now.mean) + ", worst " +
-                    share_text(p.now.worst) + ".";
+  std::string out = "Step time, each row predicted without it: mean error " + tenths_text(p.held_out.mean) +
+                    ", worst " + tenths_text(p.held_out.worst) + "; now: mean " + tenths_text(p.now.mean) + ", worst " +
+                    tenths_text(p.now.worst) + ".";
   if (p.apart_now.rows > 0)
-    out += " Your " + std::to_string(p.apart_now.rows) + " held-out rows: mean " + share_text(p.apart_now.mean) +
-           " now, " + share_text(p.apart_fitted.mean) + " with the fit.";
+    out += " Your " + std::to_string(p.apart_now.rows) + " held-out rows: mean " + tenths_text(p.apart_now.mean) +
+           " now, " + tenths_text(p.apart_fitted.mean) + " with the fit.";
   if (p.shipped_now.rows > 0)
     out += " The program's " + std::to_string(p.shipped_now.rows) + " held-out rows: mean " +
-           share_text(p.shipped_now.mean) + " now, " + share_text(p.shipped_fitted.mean) + " with the fit.";
+           tenths_text(p.shipped_now.mean) + " now, " + tenths_text(p.shipped_fitted.mean) + " with the fit.";
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/enum_names.h"
 #include "core/base/text.h"
 
 namespace mw {
@@ -117,6 +118,12 @@ class JsonRow {
       bad(key, "the value is not a whole number in range", json_excerpt(value),
           "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
     return value.get<T>();
+  }
+  template <NamedEnum Enum>
+  Enum choice(const std::string& key, const std::string& value) const {
+    if (const auto known = parse<Enum>(value)) return *known;
+    const auto& all = kEnumNames<Enum>;
+    bad(key, "unknown value", value, "one of " + nearest_names_text(value, {all.begin(), all.end()}, all.size()));
   }
   template <class Names>  // pairs of name and value
   auto choice(const std::string& key, const std::string& value, const Names& names) const {

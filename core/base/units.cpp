@@ -47,6 +47,14 @@ std::string count_text(double n) {
   return unit == 0 ? formatted("%.0f", n) : three_digits(n) + kUnits[unit];
 }
 
+std::string tenths_text(double share) {
+  return formatted("%.1f %%", 100 * share);
+}
+
+std::optional<double> known(double value) {
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
 std::string number_text(double v, int significant) {
   if (!std::isfinite(v)) return std::isnan(v) ? "NaN" : v > 0 ? "inf" : "-inf";
   // 1500, not 1.5e+03: %g has an exponent from as many digits on as are significant.

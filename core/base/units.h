@@ -4,6 +4,7 @@
 #include <chrono>
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace mw {
@@ -37,10 +38,12 @@ using Bytes = Quantity<struct BytesTag, std::int64_t>;
 using Seconds = Quantity<struct SecondsTag, double>;
 using Usd = Quantity<struct UsdTag, double>;
 
-std::string to_text(Bytes bytes);      // "512 B", "27.1 GiB" (binary prefixes, three significant digits)
-std::string to_text(Seconds seconds);  // "350 ms", "9.8 s", "1:42", "3:05:10"
-std::string to_text(Usd usd);          // "$56.90"
-std::string count_text(double n);      // "999", "12.3k", "4.63B"
+std::string to_text(Bytes bytes);           // "512 B", "27.1 GiB" (binary prefixes, three significant digits)
+std::string to_text(Seconds seconds);       // "350 ms", "9.8 s", "1:42", "3:05:10"
+std::string to_text(Usd usd);               // "$56.90"
+std::string count_text(double n);           // "999", "12.3k", "4.63B"
+std::string tenths_text(double share);      // "81.3 %"
+std::optional<double> known(double value);  // none: not finite
 std::string number_text(double v, int significant = 4);  // "0.0003210", "1234"
 
 inline double seconds_since(std::chrono::steady_clock::time_point start) {

@@ -69,15 +69,34 @@ audit::TrainingClaim training_claim(const TrainingRecord& run) {
   return claim;
 }
 
-audit::TrainingAudit audit_known(const audit::TrainingClaim& claim, const plan::PlanContext& context) {
-  if (!claim.model.empty() && !claim.target.empty() && claim.target != "cpu") try {
-      return audit::audit(claim, {.model = model::catalogue_config(claim.model),
-                                  .target = context.catalogue.target(claim.target),
-                                  .weight_bytes = 2,
-                                  .kv_bytes = 2});
+namespace {
+
+double bytes_of(const formats::BenchSet& set, const char* condition) {
+  const std::string type = set.condition(condition);
+  return type.find("fp8") != std::string::npos || type.find("int8") != std::string::npos ? 1 : 2;
+}
+
+// With physical lower bounds, if the catalogues have model and target.
+template <class Record>
+auto audit_with_bounds(const Record& record, double weight_bytes, double kv_bytes, const plan::PlanContext& context) {
+  if (!record.model.empty() && !record.target.empty() && record.target != "cpu") try {
+      return audit::audit(record, {.model = model::catalogue_config(record.model),
+                                   .target = context.catalogue.target(record.target),
+                                   .weight_bytes = weight_bytes,
+                                   .kv_bytes = kv_bytes});
     } catch (const Error&) {  // the catalogue does not have the model or chip
     }
-  return audit::audit(claim);
+  return audit::audit(record);
+}
+
+}  // namespace
+
+audit::TrainingAudit audit_known(const audit::TrainingClaim& claim, const plan::PlanContext& context) {
+  return audit_with_bounds(claim, 2, 2, context);
+}
+
+std::vector<audit::AuditFinding> audit_known(const formats::BenchSet& set, const plan::PlanContext& context) {
+  return audit_with_bounds(set, bytes_of(set, "weight_dtype"), bytes_of(set, "kv_dtype"), context);
 }
 
 void add_audit(ComparedRun& run, const plan::PlanContext& context) {

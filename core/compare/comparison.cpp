@@ -47,23 +47,7 @@ bool is_experiment(const Json& document) {
   return schema && schema->is_number() && model && model->is_object();
 }
 
-double bytes_of(const formats::BenchSet& set, const char* condition) {
-  const std::string type = set.condition(condition);
-  return type.find("fp8") != std::string::npos || type.find("int8") != std::string::npos ? 1 : 2;
-}
-
 }  // namespace
-
-std::vector<audit::AuditFinding> audit_known(const formats::BenchSet& set, const plan::PlanContext& context) {
-  if (!set.model.empty() && !set.target.empty() && set.target != "cpu") try {
-      return audit::audit(set, {.model = model::catalogue_config(set.model),
-                                .target = context.catalogue.target(set.target),
-                                .weight_bytes = bytes_of(set, "weight_dtype"),
-                                .kv_bytes = bytes_of(set, "kv_dtype")});
-    } catch (const Error&) {  // the catalogue does not have the model or chip
-    }
-  return audit::audit(set);
-}
 
 ComparedRun compared_plan(const experiment::Experiment& experiment, const plan::PlanContext& context) {
   if (experiment.valid_values().kind != experiment::Kind::train)

@@ -84,6 +84,7 @@ struct ComparisonRow {
   bool differs = true;
   Effects effects{};        // of a setting; set by with_effects()
   size_t recorded() const;  // number of columns with a value
+  std::string title() const { return unit.empty() ? label : label + " (" + unit + ")"; }
 };
 
 // The result that effects are estimated for, by column.

@@ -9,10 +9,6 @@
 namespace mw::compare {
 namespace {
 
-std::string label_of(const ComparisonRow& row) {
-  return row.unit.empty() ? row.label : row.label + " (" + row.unit + ")";
-}
-
 std::string escaped_markdown(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -209,7 +205,7 @@ std::string to_markdown(const Comparison& comparison) {
   out += "\n";
   std::vector<std::string> notes;
   for (const ComparisonRow& row : comparison.rows) {
-    out += "| " + escaped_markdown(label_of(row)) + " |";
+    out += "| " + escaped_markdown(row.title()) + " |";
     for (size_t c = 0; c < row.texts.size(); ++c) out += " " + escaped_markdown(cell(row, c, comparison, notes)) + " |";
     out += "\n";
   }
@@ -225,7 +221,7 @@ std::string to_latex(const Comparison& comparison) {
   out += " \\\\\n\\hline\n";
   std::vector<std::string> notes;
   for (const ComparisonRow& row : comparison.rows) {
-    out += escaped_latex(label_of(row));
+    out += escaped_latex(row.title());
     for (size_t c = 0; c < row.texts.size(); ++c) out += " & " + escaped_latex(cell(row, c, comparison, notes));
     out += " \\\\\n";
   }

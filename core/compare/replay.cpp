@@ -17,10 +17,6 @@
 namespace mw::compare {
 namespace {
 
-void check(const std::stop_token& stop) {
-  if (stop.stop_requested()) throw cancelled("the simulation");
-}
-
 constexpr std::uint64_t kSharedSeed = 0x5eed;
 
 // Without recorded arrival times, requests arrive evenly at the offered rate.
@@ -156,7 +152,7 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
   for (size_t i = 0; i < recording.set.points.size(); ++i) {
     std::vector<std::string> notes;
     const serve::Load load = load_of(recording, i, notes);
-    check(stop);
+    serve::check_stop(stop);
     if (recording.set.points[i].is_cold) parts.backend->restart();
     if (from_steps) from_steps->take_speed_of(recording.set.points[i], load);
     const serve::LoadResult played = parts.backend->run(
@@ -165,7 +161,7 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
           if (progress) progress(before + done, all);
         },
         stop);
-    check(stop);
+    serve::check_stop(stop);
     out.points.push_back(serve::summarise(load, played, slo));
     // Uses the load of the recording, so that both points match in a comparison.
     out.points.back().request_rate = recording.set.points[i].request_rate;

@@ -26,10 +26,6 @@ plan::Estimate exactly(double value) {
   return {.value = value, .low = value, .high = value};
 }
 
-std::optional<double> known(double value) {
-  return std::isfinite(value) ? std::optional(value) : std::nullopt;
-}
-
 double median_of(std::vector<double> values) {
   return values.empty() ? formats::kUnknown : formats::percentile_of(std::move(values), 50);
 }

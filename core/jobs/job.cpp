@@ -21,7 +21,7 @@
 #include "core/plan/document/plan_request.h"
 #include "core/plan/experiment/experiment_plan.h"
 #include "core/plan/experiment/predict_sizes.h"
-#include "core/plan/memory/engine_memory.h"
+#include "core/plan/memory/memory.h"
 #include "core/plan/time/serve_step.h"
 #include "core/serve/load/sweep.h"
 #include "core/store/store_rows.h"

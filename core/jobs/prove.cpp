@@ -11,7 +11,7 @@
 #include "core/base/units.h"
 #include "core/jobs/out_of_memory.h"
 #include "core/plan/document/engine_request.h"
-#include "core/plan/memory/engine_memory.h"
+#include "core/plan/memory/memory.h"
 #include "core/train/settings.h"
 
 namespace mw::jobs {
@@ -85,14 +85,13 @@ double share_of(const TensorComparison& t) {
   return t.bound > 0 ? t.difference / t.bound : std::numeric_limits<double>::infinity();
 }
 
-Json number(double v) {
-  return std::isfinite(v) ? Json(v) : Json(nullptr);
-}
-
 Json to_json(const TensorComparison& t) {
-  return {{"step", t.step},           {"part", t.part},
-          {"tensor", t.tensor},       {"difference", number(t.difference)},
-          {"bound", number(t.bound)}, {"magnitude", number(t.magnitude)},
+  return {{"step", t.step},
+          {"part", t.part},
+          {"tensor", t.tensor},
+          {"difference", or_null(t.difference)},
+          {"bound", or_null(t.bound)},
+          {"magnitude", or_null(t.magnitude)},
           {"holds", t.holds()}};
 }
 

@@ -34,10 +34,6 @@ std::string info_text(const ReportItem& item, const char* key) {
   return joined(parts);
 }
 
-std::string unit_label(const ComparisonRow& row) {
-  return row.unit.empty() ? row.label : row.label + " (" + row.unit + ")";
-}
-
 HtmlTable results_table(const compare::Comparison& comparison, const std::vector<ReportItem>& items) {
   HtmlTable table{.head = {"Result"}, .rows = {}};
   for (size_t c = 0; c < items.size(); ++c)
@@ -45,7 +41,7 @@ HtmlTable results_table(const compare::Comparison& comparison, const std::vector
                          std::string(formats::to_string(items[c].run.provenance)));
   for (const ComparisonRow& row : comparison.rows) {
     if (row.kind != ComparisonRow::Kind::result) continue;
-    std::vector<HtmlCell> cells{{unit_label(row)}};
+    std::vector<HtmlCell> cells{{row.title()}};
     for (size_t c = 0; c < row.texts.size(); ++c) {
       HtmlCell cell{row.texts[c].empty() ? "\u2013" : row.texts[c]};
       if (row.deltas[c]) cell.note = compare::change_text(*row.deltas[c]);

@@ -692,10 +692,6 @@ fs::path default_folder() {
 
 namespace {
 
-std::optional<double> finite(double v) {
-  return std::isfinite(v) ? std::optional(v) : std::nullopt;
-}
-
 struct Apply {
   RunRow& row;
 
@@ -710,8 +706,8 @@ struct Apply {
   }
   void operator()(const event::Metric& e) {
     if (e.name.starts_with("train/")) row.steps_done = std::max(row.steps_done, e.step);
-    if (e.name == "train/loss") row.train_loss = finite(e.value);
-    if (e.name == "eval/loss") row.eval_loss = finite(e.value);
+    if (e.name == "train/loss") row.train_loss = mw::known(e.value);
+    if (e.name == "eval/loss") row.eval_loss = mw::known(e.value);
     if (e.name == "train/tokens" && e.value >= 0 && e.value < 9e18) row.tokens = static_cast<std::int64_t>(e.value);
   }
   void operator()(const event::Memory& e) { row.peak = std::max({row.peak, e.peak, e.bytes.total()}); }
@@ -771,7 +767,7 @@ EventColumns columns_of(const Event& event) {
       event.body);
   if (const auto* metric = std::get_if<event::Metric>(&event.body)) {
     columns.name = valid_utf8(metric->name);
-    columns.value = finite(metric->value);
+    columns.value = mw::known(metric->value);
   }
   return columns;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Helpers of the readers of config_settings.h. Internal to core/formats/config.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <string_view>
@@ -10,6 +12,11 @@
 #include "core/formats/config/config_settings.h"
 
 namespace mw::formats {
+
+template <size_t N>
+bool is_listed(std::string_view word, const std::array<std::string_view, N>& list) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
 
 // Error PORT; `line` 0: none.
 Error config_error(const std::string& source, int line, const std::string& message, const std::string& fix = {});

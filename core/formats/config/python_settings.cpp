@@ -17,11 +17,6 @@ namespace {
 using Kind = PythonToken::Kind;
 constexpr size_t kShownText = 60;
 
-template <size_t N>
-bool is_listed(std::string_view word, const std::array<std::string_view, N>& list) {
-  return std::find(list.begin(), list.end(), word) != list.end();
-}
-
 constexpr std::array<std::string_view, 14> kDatasetMethods{
     "map",  "filter",      "remove_columns", "rename_column",    "rename_columns", "select", "select_columns",
     "sort", "cast_column", "shuffle",        "train_test_split", "take",           "skip",   "with_format"};

@@ -6,7 +6,6 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
-#include <algorithm>
 #include <array>
 #include <sstream>
 
@@ -19,17 +18,12 @@ namespace {
 
 constexpr size_t kMaxYamlNodes = 10'000;
 
-template <size_t N>
-bool is_one_of(std::string_view text, const std::array<std::string_view, N>& words) {
-  return std::find(words.begin(), words.end(), text) != words.end();
-}
-
 // The value of a plain scalar in YAML 1.1, as PyYAML reads it; numbers such as 1e-4 as YAML 1.2 reads them.
 Json plain_scalar(const std::string& text) {
   using Words = std::array<std::string_view, 9>;
-  if (is_one_of(text, std::array<std::string_view, 5>{"", "~", "null", "Null", "NULL"})) return nullptr;
-  if (is_one_of(text, Words{"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"})) return true;
-  if (is_one_of(text, Words{"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"})) return false;
+  if (is_listed(text, std::array<std::string_view, 5>{"", "~", "null", "Null", "NULL"})) return nullptr;
+  if (is_listed(text, Words{"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"})) return true;
+  if (is_listed(text, Words{"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"})) return false;
   std::string digits;
   for (const char c : text)
     if (c != '_') digits += c;

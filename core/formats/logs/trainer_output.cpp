@@ -13,11 +13,6 @@ namespace {
 
 using Values = std::vector<std::pair<std::string, double>>;
 
-std::string_view without_spaces(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
-  return first == std::string_view::npos ? std::string_view() : text.substr(first, last - first + 1);
-}
-
 // The part up to the next '\r' or '\n', which is removed; progress bars rewrite their line.
 std::string_view take_segment(std::string_view& text) {
   const std::string_view segment = text.substr(0, text.find_first_of("\r\n"));
@@ -37,14 +32,14 @@ Values values_of(std::string_view text) {
   Values values;
   bool known = false;
   for (std::string_view left = text.substr(1, text.size() - 2); !left.empty();) {
-    left = without_spaces(left);
+    left = trimmed(left);
     if (!left.starts_with('\'')) return {};
     const size_t quote = left.find('\'', 1);
     if (quote == std::string_view::npos || left.substr(quote + 1, 1) != ":") return {};
     const std::string key(left.substr(1, quote - 1));
     left.remove_prefix(quote + 2);
     const size_t next = std::min(left.find(", '"), left.size());
-    if (const auto number = python_number(without_spaces(left.substr(0, next)))) values.emplace_back(key, *number);
+    if (const auto number = python_number(trimmed(left.substr(0, next)))) values.emplace_back(key, *number);
     known = known || key == "loss" || key == "eval_loss" || key == "train_runtime";
     left.remove_prefix(std::min(left.size(), next + 1));
   }
@@ -53,7 +48,7 @@ Values values_of(std::string_view text) {
 
 // The dictionary at the end of a segment, behind a prefix such as "[ 230.7s] " of a program that adds one.
 Values values_in(std::string_view segment) {
-  segment = without_spaces(segment);
+  segment = trimmed(segment);
   const size_t brace = segment.find("{'");
   if (brace == std::string_view::npos || (brace > 0 && segment[brace - 1] != ' ' && segment[brace - 1] != ']'))
     return {};
@@ -149,7 +144,7 @@ class TrainerOutput {
   }
   static double scaled(std::string_view key, double value) { return in_gib(key) ? value * 1024 * 1024 * 1024 : value; }
   static std::string output_name(const std::string& key) {
-    if (in_gib(key)) return std::string(without_spaces(std::string_view(key).substr(0, key.find('(')))) + "_bytes";
+    if (in_gib(key)) return std::string(trimmed(std::string_view(key).substr(0, key.find('(')))) + "_bytes";
     return usual_name(key);
   }
 
@@ -158,7 +153,7 @@ class TrainerOutput {
     std::vector<std::string_view> cells;
     for (std::string_view left = segment; cells.size() < 64;) {
       const size_t tab = std::min(left.find('\t'), left.size());
-      cells.push_back(without_spaces(left.substr(0, tab)));
+      cells.push_back(trimmed(left.substr(0, tab)));
       if (tab == left.size()) break;
       left.remove_prefix(tab + 1);
     }

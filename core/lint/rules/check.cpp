@@ -14,8 +14,7 @@ namespace {
 
 std::vector<CheckRule> all_rules() {
   std::vector<CheckRule> all;
-  for (auto part : {lora_rules, peft_rules, mesh_rules, spec_rules, inefficient_sharding_rules, load_rules,
-                    export_rules, text_rules, server_rules})
+  for (auto part : {lora_rules, peft_rules, mesh_rules, spec_rules, load_rules, export_rules, text_rules, server_rules})
     for (CheckRule& rule : part()) all.push_back(std::move(rule));
   return all;
 }

@@ -7,13 +7,12 @@ namespace mw::lint {
 
 std::vector<CheckRule> lora_rules();  // COV, SCALE, VARIANT, REMAT
 std::vector<CheckRule> peft_rules();
-std::vector<CheckRule> mesh_rules();                  // TP, FSDP, MESH, SHARD-1, BATCH, RANK, WRAP, NET
-std::vector<CheckRule> spec_rules();                  // SPEC, SHARD-2, SHARD-3
-std::vector<CheckRule> inefficient_sharding_rules();  // SHARD-4
-std::vector<CheckRule> load_rules();                  // VER, DTYPE, LOAD
-std::vector<CheckRule> export_rules();                // EXP
-std::vector<CheckRule> text_rules();                  // TOK, PAD, LOGITS
-std::vector<CheckRule> server_rules();                // SERVE
+std::vector<CheckRule> mesh_rules();    // TP, FSDP, MESH, SHARD-1, BATCH, RANK, WRAP, NET
+std::vector<CheckRule> spec_rules();    // SPEC, SHARD-2 to SHARD-4
+std::vector<CheckRule> load_rules();    // VER, DTYPE, LOAD
+std::vector<CheckRule> export_rules();  // EXP
+std::vector<CheckRule> text_rules();    // TOK, PAD, LOGITS
+std::vector<CheckRule> server_rules();  // SERVE
 
 inline const std::vector<model::Stack> kAllStacks{};  // CheckRule::stacks of rules that apply to every stack
 

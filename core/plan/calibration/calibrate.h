@@ -2,7 +2,6 @@
 // Fits named efficiencies to measured steps. A calibration holds factors on their default values by chip and software
 // stack, with date and source. Plain values; any thread.
 #pragma once
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <stop_token>

@@ -2,12 +2,9 @@
 #include "core/plan/calibration/intervals.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <map>
-#include <optional>
 #include <tuple>
 
 namespace mw::plan {

@@ -17,7 +17,6 @@
 // An interval always contains its prediction. Plain values; any thread.
 #pragma once
 #include <array>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -23,22 +23,11 @@ constexpr double kMeasuredSpread = 1.15, kShippedSpread = 2.5;
 constexpr Work kRunWorks[]{Work::train, Work::serve};
 constexpr const char* kRunWorkNames[]{"train", "serve"};
 
-template <class E>
-E choice(JsonRow& row, const std::string& key) {
-  const std::string text = row.text(key);
-  std::string all;
-  for (const E value : all_values<E>()) {
-    if (to_string(value) == text) return value;
-    all += (all.empty() ? "" : ", ") + std::string(to_string(value));
-  }
-  row.bad(key, "unknown value", text, all);
-}
-
 MachineFigure read_figure(const Json& json, RowLocation at) {
   JsonRow row(json, std::move(at));
   MachineFigure f;
-  f.work = choice<MachineWork>(row, "work");
-  f.weights = choice<model::DType>(row, "weights");
+  f.work = row.choice<MachineWork>("work", row.text("work"));
+  f.weights = row.choice<model::DType>("weights", row.text("weights"));
   f.rows = row.whole("rows", 1, 1, 1 << 20);
   f.len = row.whole("len", 1, 1, 1 << 20);
   f.seconds = row.number("seconds");
@@ -76,7 +65,7 @@ MeasuredRun read_run(const Json& json, RowLocation at) {
   const std::string work = row.text("work");
   if (work != kRunWorkNames[0] && work != kRunWorkNames[1]) row.bad("work", "unknown value", work, "train, serve");
   r.work = kRunWorks[work == kRunWorkNames[1]];
-  r.weights = choice<model::DType>(row, "weights");
+  r.weights = row.choice<model::DType>("weights", row.text("weights"));
   r.factor = row.number("factor");
   r.basis = row.text("basis");
   r.date = row.text("date");

@@ -251,13 +251,6 @@ const Names<model::DType> kProducts{{"bf16", model::DType::bf16}, {"fp8", model:
 const Names<model::DType> kKvTypeNames{
     {"bf16", model::DType::bf16}, {"fp8", model::DType::fp8}, {"int8", model::DType::int8}, {"f32", model::DType::f32}};
 
-template <class Enum>
-Names<Enum> names_of() {
-  Names<Enum> names;
-  for (const Enum value : all_values<Enum>()) names.emplace_back(to_string(value), value);
-  return names;
-}
-
 using Configs = std::map<std::string, model::Config>;
 
 Configs read_configs(const Json& document, const std::string& file) {
@@ -323,7 +316,7 @@ void read_stack(JsonRow& row, Request& request) {
   request.products = row.choice("products", row.text_or("products", "bf16"), kProducts);
   if (request.products == model::DType::fp8 && !request.target.chip.fp8_flops)
     row.bad("products", "the chip has no fp8", "fp8", "bf16");
-  if (row.optional("weights")) request.weights = row.choice("weights", row.text("weights"), names_of<model::DType>());
+  if (row.optional("weights")) request.weights = row.choice<model::DType>("weights", row.text("weights"));
 }
 
 // [[tokens of a row, rows], ...], ascending.
@@ -350,7 +343,7 @@ void read_work(JsonRow& row, Request& request) {
     s.output_len = row.whole("output_len", s.output_len, 1, kMost);
     if (row.optional("kv_dtype")) request.kv = row.choice("kv_dtype", row.text("kv_dtype"), kKvTypeNames);
     request.sliding_window_kv = row.flag("sliding_window_kv", request.sliding_window_kv);
-    s.sampling = row.choice("sampling", row.text_or("sampling", "greedy"), names_of<options::Sampling>());
+    s.sampling = row.choice<options::Sampling>("sampling", row.text_or("sampling", "greedy"));
     return;
   }
   const auto batch = row.as_whole<std::int64_t>(row.required("batch"), "batch", 1, kMost);
@@ -363,9 +356,8 @@ void read_work(JsonRow& row, Request& request) {
   request.train.remat = row.choice("remat", row.text_or("remat", "none"), kRematNames);
   if (row.optional("saved"))
     for (const Json& name : row.list("saved"))
-      request.train.saved.push_back(
-          row.choice("saved", row.as_text(name, "saved"), names_of<options::SavedActivation>()));
-  request.train.offload = row.choice("offload", row.text_or("offload", "none"), names_of<options::Offload>());
+      request.train.saved.push_back(row.choice<options::SavedActivation>("saved", row.as_text(name, "saved")));
+  request.train.offload = row.choice<options::Offload>("offload", row.text_or("offload", "none"));
   request.train.epochs = 1;
   request.lora.dropout = row.flag("dropout", false) ? 0.1 : 0;  // the memory and time of any rate are the same
   request.lengths.max_len = len;

@@ -3,7 +3,6 @@
 // values; any thread.
 #pragma once
 #include <functional>
-#include <map>
 
 #include "core/plan/calibration/calibrate.h"
 

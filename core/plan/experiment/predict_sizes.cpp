@@ -2,7 +2,6 @@
 #include "core/plan/experiment/predict_sizes.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/lint/fixes/diagnostics.h"
 #include "core/plan/memory/device_memory.h"

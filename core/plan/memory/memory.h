@@ -4,12 +4,12 @@
 #pragma once
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/base/ledger.h"
 #include "core/engine/layout/phases.h"
 #include "core/mesh/collectives/reshard_plan.h"
+#include "core/plan/request/plan_result.h"
 #include "core/plan/request/request.h"
 
 namespace mw::plan {
@@ -53,5 +53,9 @@ struct InferenceModel {
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const engine::ServingWork& work);
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const engine::GenerationWork& work);
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const engine::ScoringWork& work);
+
+// Of every device of the mesh, in its order; inference has one. `request.engine` is set. Throws Error PLAN-SIZE if a
+// size is out of range, and the first error of the placement on a mesh.
+DeviceMemory engine_memory(const Request& request);
 
 }  // namespace mw::plan

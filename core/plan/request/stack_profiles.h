@@ -2,7 +2,6 @@
 // How each software stack lays out and fuses the network. Plain values; any thread.
 #pragma once
 #include <string>
-#include <vector>
 
 #include "core/base/enum_names.h"
 #include "core/model/config.h"

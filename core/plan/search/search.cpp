@@ -6,8 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
-#include <limits>
-#include <optional>
 #include <set>
 #include <thread>
 #include <tuple>

@@ -7,7 +7,7 @@
 
 #include "core/base/optimizer_steps.h"
 #include "core/plan/memory/device_memory.h"
-#include "core/plan/memory/engine_memory.h"
+#include "core/plan/memory/memory.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/refusals.h"
 #include "core/plan/time/steady_state.h"

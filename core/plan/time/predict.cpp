@@ -2,10 +2,9 @@
 #include "core/plan/time/predict.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/plan/memory/device_memory.h"
-#include "core/plan/memory/engine_memory.h"
+#include "core/plan/memory/memory.h"
 #include "core/plan/request/estimate.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/refusals.h"

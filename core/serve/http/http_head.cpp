@@ -30,11 +30,6 @@ bool is_token(std::string_view text) {
   });
 }
 
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t");
-  return first == std::string_view::npos ? std::string_view() : text.substr(first, last - first + 1);
-}
-
 std::string_view next_line(std::string_view& rest) {
   const size_t end = rest.find(kLineEnd);
   if (end == std::string_view::npos) malformed("a line has no end");

@@ -11,6 +11,10 @@
 
 namespace mw::serve {
 
+void check_stop(const std::stop_token& stop) {
+  if (stop.stop_requested()) throw cancelled("the simulation");
+}
+
 ExperimentServer simulated_server(const experiment::Experiment& e, const plan::PlanContext& context) {
   const experiment::BoundExperiment config = e.config();
   ExperimentServer server{.request = plan::plan_request(e, context)};
@@ -63,10 +67,6 @@ std::vector<formats::BenchPoint> simulated_sweep(const experiment::Experiment& e
 }
 
 namespace {
-
-void check_stop(const std::stop_token& stop) {
-  if (stop.stop_requested()) throw cancelled("the simulation");
-}
 
 // Simulates the point with one user; replayed prompts first run once to fill the cache.
 formats::BenchPoint alone(const serve::SweepSettings& sweep, const LoadPoint& point, serve::LoadBackend& backend,

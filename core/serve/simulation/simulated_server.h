@@ -43,5 +43,6 @@ enum class Queueing { as_offered, none };  // none: one request at a time
 formats::BenchPoint simulated_point(const experiment::Experiment& experiment, const LoadPoint& point,
                                     const plan::PlanContext& context, Queueing queueing = Queueing::as_offered,
                                     const std::stop_token& stop = {});
+void check_stop(const std::stop_token& stop);  // throws cancelled("the simulation")
 
 }  // namespace mw::serve

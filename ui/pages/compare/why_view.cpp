@@ -14,10 +14,6 @@ constexpr compare::WaterfallMetric kMetrics[] = {
     compare::WaterfallMetric::median_ttft_ms, compare::WaterfallMetric::median_tpot_ms,
     compare::WaterfallMetric::median_e2el_ms, compare::WaterfallMetric::output_throughput};
 
-std::optional<double> known(double v) {
-  return std::isfinite(v) ? std::optional(v) : std::nullopt;
-}
-
 QString difference_text(double delta, double most) {
   return (delta >= 0 ? u"+"_s : u"\u2212"_s) + QString::number(std::abs(delta), 'f', most < 100 ? 1 : 0);
 }
