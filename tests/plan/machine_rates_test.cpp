@@ -231,11 +231,14 @@ TEST(MachineRates, ErrorsNameFileRowAndKey) {
   EXPECT_THAT(message([](Json& r) { r["figures"][0]["seconds"] = -1; }), HasSubstr("seconds"));
   EXPECT_THAT(message([](Json& r) { r["model"] = "gemma9"; }), HasSubstr("gemma9"));
   EXPECT_THAT(message([](Json& r) { r["more"] = 1; }), HasSubstr("more"));
-  const Json bad_run = {{"processor", "A"}, {"instructions", "avx2"}, {"threads", 2}, {"devices", 1},
-                        {"work", "sleep"},  {"weights", "bf16"},      {"factor", 1},  {"basis", "b"},
-                        {"date", "d"},      {"run", "run-1"}};
+  Json bad_run = {{"processor", "A"}, {"instructions", "avx2"}, {"threads", 2}, {"devices", 1},
+                  {"work", "sleep"},  {"weights", "bf16"},      {"factor", 1},  {"basis", "b"},
+                  {"date", "d"},      {"run", "run-1"}};
   folder.put("machine.json", Json({{"machines", Json::array()}, {"runs", Json::array({bad_run})}}).dump());
   EXPECT_THAT(to_text(*PlanContext::load(MW_RESOURCES "/hardware", folder.path()).unrated), HasSubstr("runs[0].work"));
+  bad_run["work"] = "train", bad_run["factor"] = 1e300;
+  folder.put("machine.json", Json({{"machines", Json::array()}, {"runs", Json::array({bad_run})}}).dump());
+  EXPECT_THAT(to_text(*PlanContext::load(MW_RESOURCES "/hardware", folder.path()).unrated), HasSubstr("0.001 to 1000"));
   // Plans take the shipped ones then.
   folder.put("machine.json", "{");
   const PlanContext context = PlanContext::load(MW_RESOURCES "/hardware", folder.path());

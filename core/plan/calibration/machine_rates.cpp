@@ -67,6 +67,7 @@ MeasuredRun read_run(const Json& json, RowLocation at) {
   r.work = kRunWorks[work == kRunWorkNames[1]];
   r.weights = row.choice<model::DType>("weights", row.text("weights"));
   r.factor = row.number("factor");
+  if (r.factor < 1e-3 || r.factor > 1e3) row.bad("factor", "out of range", number_text(r.factor), "0.001 to 1000");
   r.basis = row.text("basis");
   r.date = row.text("date");
   r.run = row.text("run");
