@@ -36,20 +36,18 @@ void Predictor::submit(const experiment::Experiment& experiment) {
 
 void Predictor::work(const Request& request, const std::stop_token& stop,
                      const LatestTaskWorker<Request>::Pause& pause) {
-  struct Destroyed {  // after the plan has been delivered
-    DiscardedDesigns& designs;
-    ~Destroyed() { designs.drain(); }
-  } const destroyed{*discarded_};
   Result first = plan(request, plan::ReadData::no, stop);
   const bool follows = first.design && first.design->plan().memory.is_bound;
   first.last = !follows;
   if (follows)  // the rows of the data may fit
     std::erase_if(first.diagnostics, [](const lint::Diagnostic& d) { return d.problem.id == "MEMORY"; });
   deliver(std::move(first));
+  discarded_->drain();  // not before, as it takes a millisecond
   if (!follows || !pause(std::chrono::milliseconds(400))) return;
   Result exact = plan(request, plan::ReadData::yes, stop);
   exact.last = true;
   deliver(std::move(exact));
+  discarded_->drain();
 }
 
 // Taken at once and not with the next frame, so that an edit is painted up to 33 ms earlier.

@@ -164,12 +164,17 @@ std::shared_ptr<const mesh::Placement> placement_of(const CheckInput& input) {
 }
 
 std::vector<mesh::SizeConstraint> needs_of(const CheckInput& input) {
-  const auto compute = [&] {
-    return size_constraints(input.inventory, input.mesh, input.rules, adapter_shapes(input), use_of(input));
-  };
-  if (!input.derived) return compute();
-  if (!input.derived->needs) input.derived->needs = compute();
-  return *input.derived->needs;
+  if (input.derived && input.derived->needs) return *input.derived->needs;
+  std::vector<mesh::AdapterShape> adapters = adapter_shapes(input);
+  const std::vector<model::Layer>& layers = input.config.layers;
+  if (input.rules.overrides.empty())  // adapters of equal layers have equal constraints
+    std::erase_if(adapters, [&](const auto& a) {
+      const auto own = layers.begin() + a.layer;
+      return std::find(layers.begin(), own, *own) != own;
+    });
+  auto needs = size_constraints(input.inventory, input.mesh, input.rules, adapters, use_of(input));
+  if (input.derived) input.derived->needs = needs;
+  return needs;
 }
 
 bool trains_lora(const CheckInput& input) {

@@ -250,6 +250,7 @@ void shard_1(const CheckInput& input, const RuleReport& report) {
 
 void rank_1(const CheckInput& input, const RuleReport& report) {
   if (!input.lora || input.purpose != Purpose::train) return;
+  if (input.lora->options.rank % input.mesh.devices() == 0) return;  // divides over any of its axes
   const auto placement = placement_of(input);
   for (const mesh::PlacedTensor& a : placement->adapters) {
     for (size_t d = 0; d < a.dims.size() && d < a.spec.dims.size(); ++d) {

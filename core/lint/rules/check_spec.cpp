@@ -107,7 +107,7 @@ void shard_2(const CheckInput& input, const RuleReport& report) {
     add("this Tunix keeps Gemma 4's embedding whole on every device",
         std::int64_t{2} * input.config.vocab * input.config.dim, "stack.versions",
         {{"Use google-tunix 0.1.7", "", {set_version(input, "google-tunix", "0.1.7")}}});
-  if (input.rules.preset == mesh::Preset::replicated) return;  // requested
+  if (input.rules.preset == mesh::Preset::replicated || input.rules.overrides.empty()) return;  // requested, or no rule
   const std::int64_t large = std::min(kLargeLeaf, 2 * input.inventory.parameters() / kLargeShare);
   const auto placement = placement_of(input);
   for (const PlacedTensor& t : placement->tensors) {

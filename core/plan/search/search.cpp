@@ -128,15 +128,6 @@ PlanChoice with_settings(PlanChoice c, const ChosenSettings& s) {
   static_cast<ChosenSettings&>(c) = s;
   return c;
 }
-void set_training(Request& r, const Request& base, const ChosenSettings& s);
-// Sets what a search varies besides the mesh in `r`, which may have the settings of another choice for `base`.
-void set_settings(Request& r, const Request& base, const ChosenSettings& s) {
-  r.kv = s.kv;
-  r.serve.max_num_seqs = s.max_num_seqs;
-  if (r.work == Work::forward) r.forward.chunk = s.loss_chunk;
-  if (r.work == Work::train) set_training(r, base, s);
-  if (r.engine && r.engine->update) r.engine->update(r);
-}
 void set_training(Request& r, const Request& base, const ChosenSettings& s) {
   r.train.batch = s.batch;
   r.train.accumulation = s.accumulation;
@@ -149,6 +140,14 @@ void set_training(Request& r, const Request& base, const ChosenSettings& s) {
   r.profile.gradients = own ? base.profile.gradients : s.adapters;
   r.profile.moments = s.moments;
   r.lengths.rows = s.rows;
+}
+// Sets what a search varies besides the mesh in `r`, which may have the settings of another choice for `base`.
+void set_settings(Request& r, const Request& base, const ChosenSettings& s) {
+  r.kv = s.kv;
+  r.serve.max_num_seqs = s.max_num_seqs;
+  if (r.work == Work::forward) r.forward.chunk = s.loss_chunk;
+  if (r.work == Work::train) set_training(r, base, s);
+  if (r.engine && r.engine->update) r.engine->update(r);
 }
 
 // The choices of a request on one mesh that are predicted together.
