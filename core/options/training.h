@@ -31,7 +31,7 @@ struct AdamWOptions {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
 };
 
-// What is kept of the forward pass for the backward pass.
+// Settings of the activations that a step keeps for its backward pass.
 struct KeptActivations {
   model::Remat remat = model::Remat::none;
   std::vector<SavedActivation> saved{};  // of a layer under remat

@@ -35,7 +35,7 @@ std::vector<mesh::AdapterShape> adapter_shapes(const CheckInput& input);
 mesh::ShardingUse use_of(const CheckInput& input);
 mesh::Placement place_with(const CheckInput& input, const mesh::ShardingRules& rules);
 
-// What several rules ask of one input, computed at the first question.
+// Values that several rules derive from one input, each computed when it is first read.
 struct Coverage;
 struct DerivedInput {
   std::shared_ptr<const mesh::Placement> placement{};

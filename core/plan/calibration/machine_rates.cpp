@@ -168,7 +168,7 @@ double parameters_of(const model::Config& config) {
   return static_cast<double>(model::TensorInventory(config).parameters());
 }
 
-// What solves the figures of one model.
+// The efficiencies with which plans of one benchmark model take its measured seconds.
 struct SolvedRates {
   double matmul = 0, memory = 0, sequence_s = 0;  // 0: not measured
 };
@@ -407,8 +407,8 @@ void apply(const RatesInForce& found, double threads, Request& request) {
   };
   if (const double value = between(&SolvedRates::matmul); value > 0) set(&Efficiencies::matmul, value);
   if (const double value = between(&SolvedRates::memory); value > 0) set(&Efficiencies::memory, value);
-  // What sequences take beyond the products by which prefill is planned, because products of few rows are slower, grows
-  // with these products.
+  // Decoding is planned with the products of prefill, but those of few rows are slower. sequence_s is the difference,
+  // so it grows with the size of the products.
   const double grown = small.sequence_s > 0 ? std::max(1.0, parameters / large) : parameters / large;
   set(&Efficiencies::sequence_s, between(&SolvedRates::sequence_s) * grown);
   // Threads of the run instead of those that were measured; reads of memory gain less, which the interval holds.

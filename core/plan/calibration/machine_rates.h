@@ -83,7 +83,7 @@ const MachineRates* rates_of(const std::vector<MachineRates>& own, const std::ve
 double planned_seconds(const MachineFigure& figure, Request request);
 
 enum class RatesOrigin { measured, shipped };
-// What the planner takes for a processor.
+// The rates that plans use for a processor.
 struct RatesInForce {
   const MachineRates* rates = nullptr;  // null: there are none
   RatesOrigin origin = RatesOrigin::shipped;

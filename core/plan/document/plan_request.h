@@ -29,7 +29,7 @@ mesh::Mesh planned_mesh(const experiment::Experiment& experiment, const PlanCont
 bool runs_here(const Request& request);
 // Whether its times are those of this processor's class, so that measuring the machine would narrow them.
 bool has_shipped_rates(const Request& request);
-// What a run will say of this machine, without factor, date and id; none if its times do not follow from rates of the
+// The entry of a run for machine.json, without factor, date and id; none if its times do not follow from rates of the
 // machine. `context`: without corrections by earlier runs.
 std::optional<MeasuredRun> measured_run(const experiment::BoundExperiment& config, const PlanContext& context,
                                         const Request& request);

@@ -44,7 +44,7 @@ double attended_keys(const LocalModel& model, const LayerKind& kind, double len)
 // Bytes read and written per logit of a training step, besides the products.
 double logit_traffic(const StackProfile& profile);
 
-// What a layer under remat recomputes and what it keeps. Pure functions; any thread.
+// The values that a layer under remat recomputes, and those that it keeps. Pure functions; any thread.
 
 // Whether the backward recomputes this product. It skips saved products, and the last product of the recomputed part
 // unless a norm follows it, because nothing reads that.

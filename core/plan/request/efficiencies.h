@@ -22,7 +22,7 @@ struct Efficiency {
 Estimate operator*(double n, const Efficiency& each);      // `n` fixed costs
 Estimate operator/(double best, const Efficiency& share);  // seconds that are `best` at the whole peak
 
-// What the engine's kernels take beside multiply-adds and passes over memory, of a class of processors.
+// Costs of the engine's kernels beside multiply-adds and passes over memory, of a class of processors.
 struct EngineCosts {
   double output_columns = 0;  // an output of a product takes as long as this many of its multiply-adds
   double query_keys = 0;      // a query of a head, in attention within a pass, as long as this many more keys

@@ -32,7 +32,7 @@ struct DeviceForServing {
 SchedulerSettings lay_out_engine_kv(const model::Config& config, SchedulerSettings wanted, Bytes kv,
                                     OutOfWindowKv windows, const DeviceForServing& device);
 
-// What the engine allocates for a server with these settings, and the same as the planner describes it.
+// The buffers of a server with these settings: as the engine allocates them, and as the planner describes them.
 engine::ServingCapacity engine_capacity(const model::Config& config, const SchedulerSettings& settings);
 engine::ServingWork planned_serving(const model::Config& config, const SchedulerSettings& settings);
 
