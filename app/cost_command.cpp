@@ -6,7 +6,7 @@
 #include "app/output.h"
 #include "app/subcommand.h"
 #include "core/experiment/parameters.h"
-#include "core/plan/cost/costing.h"
+#include "core/plan/experiment/costing.h"
 #include "core/store/store.h"
 
 namespace mw::app {

@@ -5,7 +5,7 @@
 #include "app/subcommand.h"
 #include "core/base/text.h"
 #include "core/data/dataset/row_cache.h"
-#include "core/plan/cost/costing.h"
+#include "core/plan/experiment/costing.h"
 
 namespace mw::app {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/base/files.h"
 #include "core/plan/calibration/calibration_file.h"
 #include "core/plan/calibration/intervals.h"
-#include "core/serve/simulation/simulated_rows.h"
+#include "core/plan/document/simulated_rows.h"
 
 namespace mw {
 namespace {
@@ -102,7 +102,7 @@ int run(int argc, char** argv) {
   const plan::PlanContext context = plan::PlanContext::load(folder);
   const plan::Measurements measured = plan::read_measurements(folder / "measurements.json", context.catalogue);
   plan::Calibration calibration{
-      .basis = {}, .factors = plan::with_means(plan::fit_factors(measured.rows, serve::simulated_fit_options()))};
+      .basis = {}, .factors = plan::with_means(plan::fit_factors(measured.rows, plan::simulated_fit_options()))};
   const std::vector<plan::RowPrediction> before = plan::predict_all(measured.rows, {});
   const std::vector<plan::RowPrediction> after = plan::predict_all(measured.rows, calibration);
   const Errors errors = summarise(measured.rows, before, after);

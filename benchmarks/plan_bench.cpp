@@ -6,8 +6,8 @@
 #include "core/plan/calibration/plan_context.h"
 #include "core/plan/document/plan_request.h"
 #include "core/plan/experiment/experiment_plan.h"
-#include "core/plan/time/predict.h"
-#include "core/plan/time/serve_step.h"
+#include "core/plan/prediction/predict.h"
+#include "core/plan/prediction/serve_step.h"
 
 namespace mw::plan {
 namespace {

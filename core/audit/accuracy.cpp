@@ -11,10 +11,10 @@
 #include "core/base/files.h"
 #include "core/formats/results/bench_import.h"
 #include "core/plan/document/plan_request.h"
+#include "core/plan/document/simulated_rows.h"
+#include "core/plan/document/simulated_server.h"
 #include "core/serve/load/saturation.h"
 #include "core/serve/load/sweep.h"
-#include "core/serve/simulation/simulated_rows.h"
-#include "core/serve/simulation/simulated_server.h"
 
 namespace mw::audit {
 namespace {
@@ -128,7 +128,7 @@ class Predictor {
     calibrated.request = request;
     const BenchPoint& point = simulator_.point(calibrated);
     row.load = load_of(point, m.load.concurrency == 0 && std::isinf(m.load.request_rate));
-    set_prediction(row, m, plan::compare(m, serve::figure_of(point, m.what)), 1, 1);
+    set_prediction(row, m, plan::compare(m, plan::figure_of(point, m.what)), 1, 1);
   }
 
   void add(const plan::Measurement& m) {
@@ -169,7 +169,7 @@ class Predictor {
       if (!std::isnan(cell.request_rate) && rate != cell.request_rate) continue;
       if (std::isnan(cell.request_rate) && !std::isinf(rate)) continue;
       const BenchPoint p =
-          serve::simulated_point(e, {rate, cell.input_len}, context_, serve::Queueing::as_offered, stop_);
+          plan::simulated_point(e, {rate, cell.input_len}, context_, plan::Queueing::as_offered, stop_);
       if (p.output_throughput > best.output_throughput) best = p;
     }
     if (best.output_throughput == 0)
@@ -334,7 +334,7 @@ class Predictor {
   const plan::PlanContext& context_;
   const std::stop_token& stop_;
   plan::Calibration calibration_;
-  serve::RowSimulator simulator_;
+  plan::RowSimulator simulator_;
   AccuracyReport out_;
 };
 

@@ -103,7 +103,7 @@ class Estimator {
   double predicted(const Experiment& e, size_t column) const {
     if (stop_.stop_requested()) throw cancelled("the estimate");
     if (serving())
-      return value_of(simulated_point(e, *input_.load, context_, serve::Queueing::as_offered, stop_), input_.metric);
+      return value_of(simulated_point(e, *input_.load, context_, plan::Queueing::as_offered, stop_), input_.metric);
     plan::Request request = plan::plan_request(e, context_);
     if (const double mean = input_.row_tokens[column]; std::isfinite(mean) && request.lengths.histogram.empty()) {
       request.lengths.max_len = std::clamp(static_cast<int>(std::lround(mean)), 1, request.lengths.max_len);
@@ -207,7 +207,7 @@ void choose_load(const Comparison& comparison, const ComparedRun& baseline, GapI
       const ComparisonRow* row = result_row(comparison, comparing::cell_key(p) + "." + name);
       if (!row || std::tuple(row->recorded(), p.request_rate, p.input_len) <= best) continue;
       best = {row->recorded(), p.request_rate, p.input_len};
-      out.load = serve::LoadPoint{p.request_rate, p.input_len};
+      out.load = plan::LoadPoint{p.request_rate, p.input_len};
       out.metric = metric;
       out.gap = {.label = row->label, .unit = row->unit, .measured = row->values};
     }
@@ -339,7 +339,7 @@ class Builder {
   Builder(const WaterfallRequest& request, const plan::PlanContext& context, const std::stop_token& stop)
       : request_(request), context_(context), stop_(stop) {}
 
-  double simulated(const experiment::Experiment& e, serve::Queueing queueing) const {
+  double simulated(const experiment::Experiment& e, plan::Queueing queueing) const {
     return value_of(simulated_point(e, request_.point, context_, queueing, stop_), request_.metric);
   }
   void add(std::string name, std::string text, double after) {
@@ -369,10 +369,10 @@ Waterfall waterfall(const WaterfallRequest& request, const plan::PlanContext& co
   const auto& [baseline, other, point, metric, measured] = request;
   Builder b(request, context, stop);
   Waterfall out{.metric = metric, .point = point, .from = 0, .to = 0, .parts = {}};
-  const serve::Queueing factors_at = is_latency(metric) ? serve::Queueing::none : serve::Queueing::as_offered;
-  const double loaded_from = b.simulated(baseline, serve::Queueing::as_offered),
-               loaded_to = b.simulated(other, serve::Queueing::as_offered);
-  const double alone_from = is_latency(metric) ? b.simulated(baseline, serve::Queueing::none) : loaded_from;
+  const plan::Queueing factors_at = is_latency(metric) ? plan::Queueing::none : plan::Queueing::as_offered;
+  const double loaded_from = b.simulated(baseline, plan::Queueing::as_offered),
+               loaded_to = b.simulated(other, plan::Queueing::as_offered);
+  const double alone_from = is_latency(metric) ? b.simulated(baseline, plan::Queueing::none) : loaded_from;
   out.from = measured.from.value_or(loaded_from);
   out.to = measured.to.value_or(loaded_to);
 
@@ -386,7 +386,7 @@ Waterfall waterfall(const WaterfallRequest& request, const plan::PlanContext& co
     b.add(change.name, change.text, alone + waiting_before);
   }
   if (is_latency(metric)) {
-    const double alone_to = b.simulated(other, serve::Queueing::none);
+    const double alone_to = b.simulated(other, plan::Queueing::none);
     if (alone_to != alone) b.add("the rest", "keys that belong to no factor", alone_to + waiting_before);
     b.add("queueing", "waiting, and steps shared with other requests", loaded_to);
   } else if (b.now() != loaded_to) {

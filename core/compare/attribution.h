@@ -30,7 +30,7 @@ struct WaterfallPart {
 };
 struct Waterfall {
   WaterfallMetric metric{};
-  serve::LoadPoint point;
+  plan::LoadPoint point;
   double from = 0, to = 0;
   std::vector<WaterfallPart> parts;  // contiguous from `from` to `to`
 };
@@ -39,7 +39,7 @@ struct WaterfallEnds {
 };
 struct WaterfallRequest {
   const experiment::Experiment &baseline, &other;
-  serve::LoadPoint point;
+  plan::LoadPoint point;
   WaterfallMetric metric{};
   WaterfallEnds measured{};  // replace the simulated values of the ends; the difference is a part for the model error
 };
@@ -52,9 +52,9 @@ Waterfall waterfall(const WaterfallRequest& request, const plan::PlanContext& co
 struct GapInput {
   Gap gap{};  // without predictions
   std::vector<experiment::Experiment> documents{};
-  std::optional<serve::LoadPoint> load{};  // serving
-  WaterfallMetric metric{};                // serving
-  std::vector<double> row_tokens{};        // training: mean tokens of a row, by column; NaN: not recorded
+  std::optional<plan::LoadPoint> load{};  // serving
+  WaterfallMetric metric{};               // serving
+  std::vector<double> row_tokens{};       // training: mean tokens of a row, by column; NaN: not recorded
 };
 GapInput gap_input(const Comparison& comparison, const std::vector<ComparedRun>& runs);
 

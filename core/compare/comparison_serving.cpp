@@ -7,7 +7,7 @@
 
 #include "core/base/units.h"
 #include "core/compare/comparison_parts.h"
-#include "core/plan/cost/total_cost.h"
+#include "core/plan/experiment/total_cost.h"
 #include "core/views/sweep_view.h"
 
 namespace mw::compare::comparing {

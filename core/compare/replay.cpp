@@ -9,7 +9,7 @@
 #include "core/compare/attribution.h"
 #include "core/import/import_files.h"
 #include "core/jobs/sweep_run.h"
-#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/document/diagnostics.h"
 #include "core/plan/document/plan_request.h"
 #include "core/serve/load/sweep.h"
 #include "core/views/sweep_view.h"
@@ -141,7 +141,7 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
   auto from_steps = RecordedSteps::of(recording, e);
   if (from_steps) {  // make_backend() refuses the others
     const plan::Request request = plan::plan_request(e, context);
-    lint::require_runnable(e, context, request, plan::predict(request));
+    plan::require_runnable(e, context, request, plan::predict(request));
   }
   jobs::BackendParts parts = from_steps ? from_steps->parts() : jobs::make_backend(e, context, [](auto) {});
   for (const auto& [key, value] : parts.conditions) out.conditions[key] = value;
@@ -152,7 +152,7 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
   for (size_t i = 0; i < recording.set.points.size(); ++i) {
     std::vector<std::string> notes;
     const serve::Load load = load_of(recording, i, notes);
-    serve::check_stop(stop);
+    plan::check_stop(stop);
     if (recording.set.points[i].is_cold) parts.backend->restart();
     if (from_steps) from_steps->take_speed_of(recording.set.points[i], load);
     const serve::LoadResult played = parts.backend->run(
@@ -161,7 +161,7 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
           if (progress) progress(before + done, all);
         },
         stop);
-    serve::check_stop(stop);
+    plan::check_stop(stop);
     out.points.push_back(serve::summarise(load, played, slo));
     // Uses the load of the recording, so that both points match in a comparison.
     out.points.back().request_rate = recording.set.points[i].request_rate;

@@ -11,11 +11,11 @@
 
 #include "core/compare/recording.h"
 #include "core/plan/calibration/plan_context.h"
-#include "core/serve/simulation/simulated_server.h"
+#include "core/plan/document/simulated_server.h"
 
 namespace mw::compare {
 
-using serve::simulated_point;
+using plan::simulated_point;
 
 // Applies changes to the document. A change of target.id also replaces a mesh and stack that do not fit the new target,
 // so a change of the mesh must follow it.

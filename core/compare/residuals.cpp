@@ -10,7 +10,7 @@
 #include "core/experiment/bound_experiment.h"
 #include "core/plan/document/engine_request.h"
 #include "core/plan/document/plan_request.h"
-#include "core/plan/time/predict.h"
+#include "core/plan/prediction/predict.h"
 
 namespace mw::compare {
 namespace {
@@ -191,7 +191,7 @@ Residuals of_sweep(const ComparedRun& run, const plan::PlanContext& context, con
       continue;
     }
     const BenchPoint predicted =
-        simulated_point(server, {p.request_rate, p.input_len}, context, serve::Queueing::as_offered, stop);
+        simulated_point(server, {p.request_rate, p.input_len}, context, plan::Queueing::as_offered, stop);
     const Stages a = stages_of(predicted), b = stages_of(p);
     if (!std::isfinite(b.queue)) ++without_stages;
     const std::string key = comparing::cell_key(p);

@@ -21,7 +21,7 @@ Remedy remedy_of(const experiment::Experiment& experiment, const plan::PlanConte
   plan::Request request = plan::plan_request(experiment, context);
   if (request.work == plan::Work::train) plan::read_rows(experiment.config(), request, stop);
   const plan::Plan plan = plan::predict(request);
-  return {lint::fixes_that_fit(experiment, context, request, plan, stop), plan.memory.capacity};
+  return {plan::fixes_that_fit(experiment, context, request, plan, stop), plan.memory.capacity};
 } catch (const Error&) {
   return {};
 }
@@ -73,11 +73,11 @@ MemoryReport report_of(const engine::OutOfMemory& failure, const experiment::Exp
              {"fixes", std::move(fixes)}}}}};
 }
 
-std::optional<lint::Diagnostic> memory_diagnostic(const event::Finished& finished) {
+std::optional<plan::Diagnostic> memory_diagnostic(const event::Finished& finished) {
   const Json* report = finished.summary.is_object() ? find_member(finished.summary, "out_of_memory") : nullptr;
   const Json* fixes = report && report->is_object() ? find_member(*report, "fixes") : nullptr;
   if (!fixes || !fixes->is_array()) return std::nullopt;
-  lint::Diagnostic out{.problem = {.id = "MEMORY", .message = finished.error}, .why = {}, .evidence = {}};
+  plan::Diagnostic out{.problem = {.id = "MEMORY", .message = finished.error}, .why = {}, .evidence = {}};
   const auto text = [](const Json& fix, const char* key) {
     const Json* value = fix.is_object() ? find_member(fix, key) : nullptr;
     return value && value->is_string() ? value->get<std::string>() : std::string();

@@ -7,7 +7,7 @@
 
 #include "core/base/event.h"
 #include "core/engine/runtime/arena.h"
-#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/document/diagnostics.h"
 
 namespace mw::jobs {
 
@@ -20,6 +20,6 @@ MemoryReport report_of(const engine::OutOfMemory& failure, const experiment::Exp
                        const plan::PlanContext* context, const std::stop_token& stop = {});
 
 // The failure of a run with such a report, with its fixes; empty for another end.
-std::optional<lint::Diagnostic> memory_diagnostic(const event::Finished& finished);
+std::optional<plan::Diagnostic> memory_diagnostic(const event::Finished& finished);
 
 }  // namespace mw::jobs

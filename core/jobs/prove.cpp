@@ -11,7 +11,7 @@
 #include "core/base/units.h"
 #include "core/jobs/out_of_memory.h"
 #include "core/plan/document/engine_request.h"
-#include "core/plan/memory/memory.h"
+#include "core/plan/prediction/memory.h"
 #include "core/train/settings.h"
 
 namespace mw::jobs {

@@ -9,8 +9,8 @@
 #include "core/experiment/hub_dataset.h"
 #include "core/experiment/parameters.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/lint/fixes/diagnostics.h"
 #include "core/mesh/layout/layout.h"
+#include "core/plan/document/diagnostics.h"
 #include "core/plan/document/plan_request.h"
 #include "core/plan/experiment/experiment_plan.h"
 #include "core/recipes/settings.h"
@@ -267,7 +267,7 @@ recipes::RecipeInput recipe_input(Stack kind, const experiment::Experiment& expe
     s.predicted = predicted_memory(made, context);
     s.slices = axes_over_slices(made, context);
   }
-  for (const lint::Diagnostic& d : lint::diagnose(made, context).beyond_the_document())
+  for (const plan::Diagnostic& d : plan::diagnose(made, context).beyond_the_document())
     if (d.problem.severity != Severity::info && !repaired(s, d.problem.id))
       s.remarks.push_back(d.problem.id + ": " + to_text(d.problem));
   return s;

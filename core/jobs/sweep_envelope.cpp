@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/units.h"
-#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/document/diagnostics.h"
 #include "core/plan/experiment/serving_search.h"
 #include "core/serve/load/sweep.h"
 
@@ -164,7 +164,7 @@ Json mesh_json(const EnvelopeMesh& mesh, const std::vector<formats::BenchPoint>&
            {"target", mesh.target},
            {"name", mesh.name},
            {"simulated", mesh.refusal.empty()},
-           {"set", lint::sets_json(mesh.edits)},
+           {"set", plan::sets_json(mesh.edits)},
            {"points", std::move(points)}};
   if (!mesh.refusal.empty()) out["refusal"] = mesh.refusal;
   return out;

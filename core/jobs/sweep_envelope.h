@@ -11,7 +11,7 @@
 #include "core/base/json.h"
 #include "core/experiment/experiment.h"
 #include "core/formats/results/bench_result.h"
-#include "core/lint/rules/check.h"
+#include "core/lint/check.h"
 #include "core/mesh/layout/mesh.h"
 #include "core/plan/calibration/plan_context.h"
 #include "core/serve/load/saturation.h"

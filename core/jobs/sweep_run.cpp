@@ -8,14 +8,14 @@
 
 #include "core/base/units.h"
 #include "core/jobs/model_server.h"
-#include "core/plan/time/serve_step.h"
+#include "core/plan/document/simulated_server.h"
+#include "core/plan/prediction/serve_step.h"
 #include "core/serve/load/engine_backend.h"
 #include "core/serve/load/http_backend.h"
 #include "core/serve/load/saturation.h"
 #include "core/serve/load/simulated_backend.h"
 #include "core/serve/load/sweep.h"
 #include "core/serve/scheduling/step_timing.h"
-#include "core/serve/simulation/simulated_server.h"
 #include "core/store/store_rows.h"
 #include "core/train/settings.h"
 
@@ -65,8 +65,8 @@ event::Finished run_sweep(const SweepRequest& request, const EventSink& sink, st
             if (!p.note.empty()) emit(event::Log{"warning", p.note});
             emit(event::ResultPoint{
                 ++finished.steps, "sweep",
-                formats::to_json(serve::with_limits(store::as_recorded(p),
-                                                    parts.intervals ? parts.intervals(p) : plan::IntervalFactors{}),
+                formats::to_json(plan::with_limits(store::as_recorded(p),
+                                                   parts.intervals ? parts.intervals(p) : plan::IntervalFactors{}),
                                  formats::Detail::requests)});
           },
       .progress =
@@ -88,7 +88,7 @@ std::string replicas_text(const options::Sweep& sweep) {
 }
 
 BackendParts model_parts(const experiment::Experiment& e, const plan::PlanContext& context) {
-  serve::ExperimentServer server = serve::simulated_server(e, context);
+  plan::ExperimentServer server = plan::simulated_server(e, context);
   const plan::Request& request = server.request;
   BackendParts parts;
   parts.backend = std::move(server.backend);

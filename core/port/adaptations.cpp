@@ -6,7 +6,7 @@
 #include "core/base/text.h"
 #include "core/experiment/bound_experiment.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/lint/rules/lora_modules.h"
+#include "core/lint/lora_modules.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/model/inventory.h"
 #include "core/train/settings.h"
@@ -116,7 +116,7 @@ class Writer {
     for (const std::string& id : ids) {
       const lint::CheckRule* rule = lint::find_rule(id);
       GuardRule guard{id, rule ? std::string(rule->title) : ""};
-      for (const lint::Diagnostic& d : diagnosis_.found)
+      for (const plan::Diagnostic& d : diagnosis_.found)
         if (d.problem.id == id && guard.outcome != RuleOutcome::found) {
           guard.outcome = RuleOutcome::found;
           guard.message = d.problem.message + (d.problem.fix.empty() ? "" : ". Fix: " + d.problem.fix);
@@ -299,7 +299,7 @@ class Writer {
   mesh::Mesh gpu_mesh_, tpu_mesh_;
   model::Config config_;
   std::vector<model::Role> targets_;
-  lint::Diagnosis diagnosis_;
+  plan::Diagnosis diagnosis_;
 };
 
 // The smallest v5p slice with at least as many chips.

@@ -8,7 +8,7 @@
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/experiment/parameters.h"
-#include "core/lint/rules/lora_modules.h"
+#include "core/lint/lora_modules.h"
 #include "core/mesh/layout/sharding_options.h"
 #include "core/recipes/tunix_model.h"
 

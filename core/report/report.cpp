@@ -282,7 +282,7 @@ ReportItem report_item(const experiment::Experiment& experiment, const plan::Pla
   if (item.run.name.empty()) item.run.name = "experiment";
   const plan::ExperimentPlan planned = plan::plan_experiment(experiment, context, plan::ReadData::yes, stop);
   if (stop.stop_requested()) throw cancelled("the plan");  // not all of its fixes were looked for
-  for (const lint::Diagnostic& d : planned.diagnosis.found) item.problems.push_back(d.problem);
+  for (const plan::Diagnostic& d : planned.diagnosis.found) item.problems.push_back(d.problem);
   add_plan(planned, item);
   if (experiment.valid_values().kind == experiment::Kind::train && planned.plan.refusals.empty())
     item.run = compare::compared_plan(experiment, context);

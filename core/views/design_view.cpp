@@ -11,8 +11,8 @@
 #include "core/base/text.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/layout/size_constraints.h"
-#include "core/plan/time/collective_time.h"
-#include "core/plan/time/step_time.h"
+#include "core/plan/prediction/collective_time.h"
+#include "core/plan/prediction/step_time.h"
 #include "core/train/settings.h"
 
 namespace mw::views {

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/plan/cost/costing.h"
+#include "core/plan/experiment/costing.h"
 #include "core/store/run_settings.h"
 #include "core/train/settings.h"
 #include "core/views/series.h"

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "core/base/files.h"
-#include "core/serve/simulation/simulated_rows.h"
+#include "core/plan/document/simulated_rows.h"
 #include "tests/base/scratch.h"
 #include "tests/plan/shipped_rows.h"
 
@@ -233,7 +233,7 @@ TEST(Accuracy, ServersArePredictedBySimulation) {
     if (m.id == ttft->id) {
       plan::Measurement calibrated = m;
       plan::apply(test::context().calibration, calibrated.request);
-      EXPECT_EQ(ttft->predicted, serve::simulated_row(calibrated).ttft.mean);
+      EXPECT_EQ(ttft->predicted, plan::simulated_row(calibrated).ttft.mean);
     }
 }
 
@@ -242,9 +242,9 @@ TEST(Accuracy, PromptsOfEarlierRunsAreCached) {
     if (m.id != "paper-burst-2-v6e-8, ms median TTFT") continue;
     plan::apply(test::context().calibration, m.request);
     ASSERT_EQ(m.load.earlier.size(), 1U);
-    const double after = serve::simulated_row(m).ttft.median;
+    const double after = plan::simulated_row(m).ttft.median;
     m.load.earlier.clear();
-    const double alone = serve::simulated_row(m).ttft.median;
+    const double alone = plan::simulated_row(m).ttft.median;
     // The first 64 of 128 prompts begin with the 256 tokens of the run before: half of what the median request waits
     // for.
     EXPECT_GT(after, 0.45 * alone);

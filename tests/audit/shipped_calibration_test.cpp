@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/plan/calibration/calibration_file.h"
-#include "core/serve/simulation/simulated_rows.h"
+#include "core/plan/document/simulated_rows.h"
 #include "tests/plan/shipped_rows.h"
 
 namespace mw::audit {
@@ -13,7 +13,7 @@ using plan::CalibrationFactor;
 
 TEST(ShippedCalibration, FollowsFromShippedRows) {
   const std::vector<CalibrationFactor> again =
-      plan::with_means(plan::fit_factors(test::shipped_rows(), serve::simulated_fit_options()));
+      plan::with_means(plan::fit_factors(test::shipped_rows(), plan::simulated_fit_options()));
   const plan::Calibration file = plan::read_calibration(test::kHardware + "/calibration.json");
   ASSERT_EQ(file.factors.size(), again.size()) << "run scripts/calibrate.sh";
   for (size_t i = 0; i < again.size(); ++i) {

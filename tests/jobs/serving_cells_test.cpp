@@ -8,9 +8,9 @@
 #include "core/base/rng.h"
 #include "core/jobs/sweep_envelope.h"
 #include "core/jobs/sweep_run.h"
+#include "core/plan/document/simulated_server.h"
 #include "core/plan/experiment/search_experiment.h"
 #include "core/serve/load/sweep.h"
-#include "core/serve/simulation/simulated_server.h"
 #include "tests/shipped.h"
 
 namespace mw::jobs {
@@ -127,10 +127,10 @@ TEST(ServingCells, SinglePointsAreThoseOfTheSweep) {
     const Json points = swept(e);
     for (size_t i = 0; i < 6; ++i) {
       formats::BenchPoint p = formats::bench_point(points[i]);
-      const serve::LoadPoint at{p.request_rate, p.input_len};
+      const plan::LoadPoint at{p.request_rate, p.input_len};
       for (auto& [key, value] : points[i].items())  // one point has no intervals
         if (key.ends_with("_low") || key.ends_with("_high")) p.rest.erase(key);
-      const formats::BenchPoint alone = serve::simulated_point(e, at, context());
+      const formats::BenchPoint alone = plan::simulated_point(e, at, context());
       EXPECT_EQ(to_json(alone, formats::Detail::summary), to_json(p, formats::Detail::summary));
     }
   }

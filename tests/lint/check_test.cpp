@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules whose input no document can give yet, or only with gigabytes of files; the others are in
 // tests/lint/diagnostics_test.cpp.
-#include "core/lint/rules/check.h"
+#include "core/lint/check.h"
 
 #include <gmock/gmock.h>
 
-#include "core/lint/rules/rules.h"
+#include "core/lint/rules.h"
 #include "core/model/catalogue.h"
 
 namespace mw::lint {

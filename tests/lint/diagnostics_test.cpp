@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Every rule of the checker from the document's side: a document that trips it, one that does not, and the document
 // after each of its fixes.
-#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/document/diagnostics.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
 
-namespace mw::lint {
+namespace mw::plan {
 namespace {
 
 namespace fs = std::filesystem;
@@ -241,7 +241,7 @@ TEST(Diagnostics, TheDefaultMeshOnSeveralSlicesIsLegal) {
       "data": {"max_len": 512}, "train": {"batch": 8}})",
                                                                             "test"));
     e.set("train.stack", stack);
-    EXPECT_EQ(mesh::to_text(plan::planned_mesh(e, context())), mesh);
+    EXPECT_EQ(mesh::to_text(planned_mesh(e, context())), mesh);
     EXPECT_THAT(ids(look(e)), Not(testing::AnyOf(Contains("MESH-1"), Contains("MESH-SIZE"), Contains("NET-1"))))
         << stack;
   }
@@ -268,7 +268,7 @@ TEST(Diagnostics, ASpecOfTheWrongRankIsCaughtBeforeARun) {
   EXPECT_EQ(of(d, "SPEC-RANK").problem.severity, Severity::error);
   EXPECT_EQ(of(d, "SPEC-RANK").fixes[0].label, "Use (tp, fsdp, -)");
   trips("SPEC-RANK", with({"sharding.overrides=q_einsum = (tp, fsdp, -, -)"}));
-  const auto all = ids(plan::diagnostics(with({"sharding.overrides=q_einsum = (tp, fsdp, -, -)"}), context()));
+  const auto all = ids(diagnostics(with({"sharding.overrides=q_einsum = (tp, fsdp, -, -)"}), context()));
   EXPECT_EQ(std::count(all.begin(), all.end(), "SPEC-RANK"), 1);  // the plan says it, too
 }
 
@@ -484,4 +484,4 @@ TEST(Diagnostics, AnInvalidValueIsReportedAlone) {
 }
 
 }  // namespace
-}  // namespace mw::lint
+}  // namespace mw::plan

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/lint/rules/lora_modules.h"
+#include "core/lint/lora_modules.h"
 
 #include <gmock/gmock.h>
 

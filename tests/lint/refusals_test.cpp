@@ -8,7 +8,7 @@
 #include "core/plan/search/smallest_changes.h"
 #include "tests/shipped.h"
 
-namespace mw::lint {
+namespace mw::plan {
 namespace {
 
 using experiment::Experiment;
@@ -38,13 +38,13 @@ Experiment example(const std::string& name, const Sets& sets) {
   return e;
 }
 
-std::vector<std::string> refused_ids(const plan::ExperimentPlan& planned) {
+std::vector<std::string> refused_ids(const ExperimentPlan& planned) {
   std::vector<std::string> ids;
   for (const Problem& p : planned.plan.refusals) ids.push_back(p.id);
   return ids;
 }
 
-const Diagnostic& refusal(const plan::ExperimentPlan& planned) {
+const Diagnostic& refusal(const ExperimentPlan& planned) {
   const auto& found = planned.diagnosis.found;
   const auto at = std::find_if(found.begin(), found.end(),
                                [](const Diagnostic& d) { return lint::is_refusal(d.problem.id, d.problem.severity); });
@@ -55,27 +55,27 @@ const Diagnostic& refusal(const plan::ExperimentPlan& planned) {
 // Refused for `id` alone, without times and price; each fix of the checker leads to a plan that is not refused.
 void refuses(const std::string& id, const Experiment& e) {
   SCOPED_TRACE(id + "\n" + e.text());
-  const plan::ExperimentPlan planned = plan::plan_experiment(e, context());
+  const ExperimentPlan planned = plan_experiment(e, context());
   EXPECT_THAT(refused_ids(planned), testing::ElementsAre(id));
   EXPECT_FALSE(planned.plan.fits());
-  const Json json = plan::planned_json(planned);
+  const Json json = planned_json(planned);
   EXPECT_FALSE(json["fits"].get<bool>());
   EXPECT_EQ(json["refusals"][0]["id"], id);
   EXPECT_TRUE(json["run"]["usd"].is_null());
   EXPECT_TRUE(json["run"]["hours"].is_null());
-  EXPECT_THAT(plan::planned_text(planned), testing::AllOf(HasSubstr("cannot run"), Not(HasSubstr("\nrun:"))));
+  EXPECT_THAT(planned_text(planned), testing::AllOf(HasSubstr("cannot run"), Not(HasSubstr("\nrun:"))));
   const Diagnostic& d = refusal(planned);
   EXPECT_EQ(d.problem.id, id);
   ASSERT_FALSE(d.fixes.empty());
   for (const lint::Fix& fix : d.fixes) {
     Experiment fixed = e;
     apply(fixed, fix);
-    EXPECT_THAT(refused_ids(plan::plan_experiment(fixed, context())), testing::IsEmpty()) << set_text(fix);
+    EXPECT_THAT(refused_ids(plan_experiment(fixed, context())), testing::IsEmpty()) << set_text(fix);
   }
 }
 
 void runs(const Experiment& e) {
-  EXPECT_THAT(refused_ids(plan::plan_experiment(e, context())), testing::IsEmpty()) << e.text();
+  EXPECT_THAT(refused_ids(plan_experiment(e, context())), testing::IsEmpty()) << e.text();
 }
 
 TEST(Refusals, AxesThatReplicateSilently) {
@@ -83,7 +83,7 @@ TEST(Refusals, AxesThatReplicateSilently) {
     refuses("MESH-2", trl({"mesh.fsdp=2", std::string("mesh.") + axis + "=2"}));
   runs(trl({"mesh.fsdp=4"}));
   runs(trl({"mesh.fsdp=2", "mesh.data=2"}));
-  const plan::ExperimentPlan planned = plan::plan_experiment(trl({"mesh.fsdp=2", "mesh.tp=2"}), context());
+  const ExperimentPlan planned = plan_experiment(trl({"mesh.fsdp=2", "mesh.tp=2"}), context());
   EXPECT_EQ(set_text(refusal(planned).fixes.at(0)), "--set mesh.tp=1 --set mesh.fsdp=4");
 }
 
@@ -97,7 +97,7 @@ TEST(Refusals, ExpertsAreSharedOutOverEpOnly) {
 
 TEST(Refusals, AServerNeverGetsAnFsdpAxisAndSweepRefusesWhatPlanRefuses) {
   const Experiment e = server({"target.id=3xh100", "mesh.tp=3"});
-  const plan::ExperimentPlan planned = plan::plan_experiment(e, context());
+  const ExperimentPlan planned = plan_experiment(e, context());
   EXPECT_FALSE(planned.plan.refusals.empty());
   for (const Diagnostic& d : planned.diagnosis.found)
     for (const lint::Fix& fix : d.fixes) EXPECT_THAT(set_text(fix), Not(HasSubstr("fsdp")));
@@ -111,7 +111,7 @@ TEST(Refusals, AServerNeverGetsAnFsdpAxisAndSweepRefusesWhatPlanRefuses) {
 }
 
 TEST(Refusals, AServerThatDoesNotFitIsNotToldToRecomputeLayers) {
-  const plan::ExperimentPlan planned = plan::plan_experiment(server({"target.id=1xh100", "mesh.tp=1"}), context());
+  const ExperimentPlan planned = plan_experiment(server({"target.id=1xh100", "mesh.tp=1"}), context());
   for (const Problem& p : planned.plan.problems) EXPECT_THAT(p.fix, Not(HasSubstr("remat")));
 }
 
@@ -127,29 +127,29 @@ TEST(Refusals, LimitsOfAServer) {
 TEST(Refusals, AKvCacheThatHoldsNoRequest) {
   // 58.6 GiB of weights in 79.7 GiB, of which 0.8 may be used.
   const Experiment e = server({"target.id=1xh200", "mesh.tp=1", "serve.memory_utilisation=0.47"});
-  const plan::ExperimentPlan planned = plan::plan_experiment(e, context());
+  const ExperimentPlan planned = plan_experiment(e, context());
   EXPECT_THAT(refused_ids(planned), Contains("SERVE-4"));
   EXPECT_FALSE(planned.plan.fits());
   EXPECT_LT(planned.plan.serve->longest_request, 4096);
   const Experiment tight = server({"target.id=1xh200", "mesh.tp=1", "serve.max_model_len=262144"});
-  const plan::ExperimentPlan long_requests = plan::plan_experiment(tight, context());
+  const ExperimentPlan long_requests = plan_experiment(tight, context());
   if (!long_requests.plan.refusals.empty()) refuses("SERVE-4", tight);
 }
 
 TEST(Refusals, PlannedRequestsThatTheServerRejectsAreAWarning) {
   const auto ids = [](const Experiment& e) {
     std::vector<std::string> out;
-    for (const Diagnostic& d : plan::plan_experiment(e, context()).diagnosis.found) out.push_back(d.problem.id);
+    for (const Diagnostic& d : plan_experiment(e, context()).diagnosis.found) out.push_back(d.problem.id);
     return out;
   };
   const Experiment long_requests = server({"serve.max_model_len=1024", "serve.input_len=1024", "serve.output_len=128"});
   runs(long_requests);
   EXPECT_THAT(ids(long_requests), Contains("SERVE-5"));
-  for (const Diagnostic& d : plan::plan_experiment(long_requests, context()).diagnosis.found)
+  for (const Diagnostic& d : plan_experiment(long_requests, context()).diagnosis.found)
     if (d.problem.id == "SERVE-5")
       for (const lint::Fix& fix : d.fixes) {
         Experiment fixed = long_requests;
-        lint::apply(fixed, fix);
+        apply(fixed, fix);
         EXPECT_THAT(ids(fixed), Not(Contains("SERVE-5"))) << set_text(fix);
       }
   EXPECT_THAT(ids(server({"serve.max_model_len=1152", "serve.input_len=1024", "serve.output_len=128"})),
@@ -164,18 +164,18 @@ TEST(Refusals, Int8Training) {
 
 TEST(Refusals, KvHeadsThatDoNotDivideAreNeitherFittingNorPriced) {
   const Experiment e = example("paper-train-v5p-8", {"target.id=v5p-16", "mesh.tp=8", "train.batch=2"});
-  const plan::ExperimentPlan planned = plan::plan_experiment(e, context());
+  const ExperimentPlan planned = plan_experiment(e, context());
   EXPECT_EQ(refusal(planned).problem.id, "TP-2");
-  EXPECT_FALSE(plan::planned_json(planned)["fits"].get<bool>());
-  EXPECT_TRUE(plan::planned_json(planned)["run"]["usd"].is_null());
+  EXPECT_FALSE(planned_json(planned)["fits"].get<bool>());
+  EXPECT_TRUE(planned_json(planned)["run"]["usd"].is_null());
   EXPECT_FALSE(planned.tco);
 }
 
 TEST(Retarget, ChoosesALegalMeshAndDropsTheMeasurementOfAnotherTarget) {
   const Experiment paper = example("paper-train-v5p-8", {});
   Experiment moved = paper;
-  plan::retarget(moved, "v5p-16", context());
-  const plan::ExperimentPlan planned = plan::plan_experiment(moved, context());
+  retarget(moved, "v5p-16", context());
+  const ExperimentPlan planned = plan_experiment(moved, context());
   EXPECT_TRUE(planned.plan.refusals.empty());
   EXPECT_EQ(planned.request.mesh.size("tp"), 4);
   EXPECT_EQ(planned.measured_hours, 0);
@@ -185,15 +185,15 @@ TEST(Retarget, ChoosesALegalMeshAndDropsTheMeasurementOfAnotherTarget) {
 TEST(Retarget, SaysWhatComesAlongAndOffersTheExperimentOfTheTarget) {
   const Experiment paper = example("paper-train-v5p-8", {});
   Experiment moved = paper;
-  plan::retarget(moved, "2xh100", context());
+  retarget(moved, "2xh100", context());
   EXPECT_EQ(moved.value("train.batch"), 2);  // one row per device, and eight per step as before
   EXPECT_EQ(moved.value("train.accumulation"), 4);
-  const plan::CarriedAssumptions carried = plan::carried_assumptions(paper, moved, context());
+  const CarriedAssumptions carried = carried_assumptions(paper, moved, context());
   const Json json = to_json(carried);
   EXPECT_EQ(json["kept"]["train.remat"], "layer");
   EXPECT_FALSE(json["kept"].contains("train.stack"));
   std::vector<std::string> changed;
-  for (const plan::ChangedValue& c : carried.changed) changed.push_back(c.key);
+  for (const ChangedValue& c : carried.changed) changed.push_back(c.key);
   EXPECT_THAT(changed, testing::IsSupersetOf({"train.stack", "train.batch", "lora.module_path", "measured.hours"}));
   ASSERT_TRUE(carried.other);
   EXPECT_EQ(carried.other->file.filename(), "paper-train-2xh100.json");
@@ -205,14 +205,14 @@ TEST(Retarget, SaysWhatComesAlongAndOffersTheExperimentOfTheTarget) {
 TEST(Fixes, PackingPromisesThePlanAfterIt) {
   for (const char* name : {"paper-train-v5p-8", "paper-train-2xh100", "torchax-gemma2-2b-alpaca"}) {
     const Experiment e = example(name, {});
-    const plan::ExperimentPlan before = plan::plan_experiment(e, context());
+    const ExperimentPlan before = plan_experiment(e, context());
     const auto& found = before.diagnosis.found;
     const auto pad = std::find_if(found.begin(), found.end(), [](const auto& d) { return d.problem.id == "PAD-1"; });
     ASSERT_NE(pad, found.end()) << name;
     const lint::Fix& fix = pad->fixes.at(0);
     Experiment packed = e;
     apply(packed, fix);
-    const plan::ExperimentPlan after = plan::plan_experiment(packed, context());
+    const ExperimentPlan after = plan_experiment(packed, context());
     EXPECT_LT(after.plan.run.hours.value, 0.5 * before.plan.run.hours.value) << name;
     EXPECT_DOUBLE_EQ(fix.outcome->hours, after.plan.run.hours.value);
     EXPECT_THAT(fix.cost, HasSubstr(to_text(Usd(before.plan.run.usd.value - after.plan.run.usd.value)) + " less"));
@@ -221,7 +221,7 @@ TEST(Fixes, PackingPromisesThePlanAfterIt) {
 
 TEST(Fixes, MaterialisedScoresThatDoNotFitAreOfferedFusedAttention) {
   const Experiment e = example("paper-train-v5p-8", {"data.max_len=131072"});
-  const plan::ExperimentPlan planned = plan::plan_experiment(e, context());
+  const ExperimentPlan planned = plan_experiment(e, context());
   ASSERT_FALSE(planned.plan.memory.fits());
   const auto& found = planned.diagnosis.found;
   const auto memory = std::find_if(found.begin(), found.end(), [](const auto& d) { return d.problem.id == "MEMORY"; });
@@ -230,25 +230,24 @@ TEST(Fixes, MaterialisedScoresThatDoNotFitAreOfferedFusedAttention) {
   EXPECT_THAT(set_text(memory->fixes.front()), HasSubstr("train.attention=fused"));
   Experiment fixed = e;
   apply(fixed, memory->fixes.front());
-  EXPECT_TRUE(plan::plan_experiment(fixed, context()).plan.memory.fits());
+  EXPECT_TRUE(plan_experiment(fixed, context()).plan.memory.fits());
 }
 
 TEST(Fixes, ChangesOfTimeAreWordedByTheirSize) {
-  EXPECT_EQ(plan::slowdown_text(0.3), "30 % slower");
-  EXPECT_EQ(plan::slowdown_text(1.5), "2.5 times as slow");
-  EXPECT_EQ(plan::slowdown_text(-0.2), "20 % less time");
-  EXPECT_EQ(plan::slowdown_text(-0.97), "33.3 times as fast");
-  EXPECT_EQ(plan::slowdown_text(0.001), "as fast");
+  EXPECT_EQ(slowdown_text(0.3), "30 % slower");
+  EXPECT_EQ(slowdown_text(1.5), "2.5 times as slow");
+  EXPECT_EQ(slowdown_text(-0.2), "20 % less time");
+  EXPECT_EQ(slowdown_text(-0.97), "33.3 times as fast");
+  EXPECT_EQ(slowdown_text(0.001), "as fast");
 }
 
 TEST(ServedPlan, TellsDecodeStepsFromTheTimePerTokenUnderLoad) {
-  const plan::ExperimentPlan planned = plan::plan_experiment(server({}), context());
-  const Json serve = plan::planned_json(planned)["serve"];
+  const ExperimentPlan planned = plan_experiment(server({}), context());
+  const Json serve = planned_json(planned)["serve"];
   EXPECT_GT(serve["tpot_under_load_ms"].get<double>(), serve["tpot_ms"].get<double>());
   EXPECT_GE(serve["running"].get<double>(), 1);
-  EXPECT_THAT(plan::planned_text(planned),
-              testing::AllOf(HasSubstr("for a step that only decodes"), HasSubstr("(TPOT)")));
+  EXPECT_THAT(planned_text(planned), testing::AllOf(HasSubstr("for a step that only decodes"), HasSubstr("(TPOT)")));
 }
 
 }  // namespace
-}  // namespace mw::lint
+}  // namespace mw::plan

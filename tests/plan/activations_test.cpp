@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/memory/activations.h"
+#include "core/plan/prediction/activations.h"
 
 #include <gtest/gtest.h>
 

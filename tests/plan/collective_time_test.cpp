@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/time/collective_time.h"
+#include "core/plan/prediction/collective_time.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/ledger.h"
-#include "core/plan/memory/memory.h"
+#include "core/plan/prediction/memory.h"
 
 namespace mw::plan::local {
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "core/mesh/layout/sharding_options.h"
-#include "core/plan/memory/device_memory.h"
+#include "core/plan/prediction/collective_time.h"
+#include "core/plan/prediction/device_memory.h"
+#include "core/plan/prediction/serve_step.h"
+#include "core/plan/prediction/step_time.h"
 #include "core/plan/request/local_model.h"
-#include "core/plan/time/collective_time.h"
-#include "core/plan/time/serve_step.h"
-#include "core/plan/time/step_time.h"
 #include "tests/plan/requests.h"
 
 namespace mw::plan {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "core/model/inventory.h"
-#include "core/plan/memory/activations.h"
-#include "core/plan/memory/device_memory.h"
-#include "core/plan/time/predict.h"
+#include "core/plan/prediction/activations.h"
+#include "core/plan/prediction/device_memory.h"
+#include "core/plan/prediction/predict.h"
 #include "requests.h"
 
 namespace mw::plan {

@@ -7,7 +7,7 @@
 
 #include "core/base/files.h"
 #include "core/model/catalogue.h"
-#include "core/plan/time/step_time.h"
+#include "core/plan/prediction/step_time.h"
 #include "tests/base/scratch.h"
 #include "tests/shipped.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The planner's formulas against what the engine's arena really held after training steps of many kinds.
-#include "core/plan/memory/memory.h"
+#include "core/plan/prediction/memory.h"
 
 #include <gtest/gtest.h>
 

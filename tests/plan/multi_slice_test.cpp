@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "core/mesh/layout/layout.h"
-#include "core/plan/time/collective_time.h"
-#include "core/plan/time/step_time.h"
+#include "core/plan/prediction/collective_time.h"
+#include "core/plan/prediction/step_time.h"
 #include "requests.h"
 
 namespace mw::plan {

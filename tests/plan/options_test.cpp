@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/plan/time/serve_step.h"
+#include "core/plan/prediction/serve_step.h"
 
 #include "requests.h"
 

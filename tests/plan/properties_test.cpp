@@ -9,8 +9,8 @@
 
 #include "core/base/rng.h"
 #include "core/model/config.h"
-#include "core/plan/memory/device_memory.h"
-#include "core/plan/time/serve_step.h"
+#include "core/plan/prediction/device_memory.h"
+#include "core/plan/prediction/serve_step.h"
 #include "requests.h"
 #include "tests/random_inputs.h"
 

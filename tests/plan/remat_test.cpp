@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What a layer under remat computes again, and what saving it instead costs in memory and gives in time.
-#include "core/plan/memory/activations.h"
+#include "core/plan/prediction/activations.h"
 
 #include <gtest/gtest.h>
 
 #include "core/model/catalogue.h"
 #include "core/plan/calibration/plan_context.h"
-#include "core/plan/time/predict.h"
+#include "core/plan/prediction/predict.h"
 
 namespace mw::plan {
 namespace {

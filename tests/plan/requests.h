@@ -2,7 +2,7 @@
 // Requests that several tests start from.
 #pragma once
 #include "core/model/catalogue.h"
-#include "core/plan/time/predict.h"
+#include "core/plan/prediction/predict.h"
 #include "tests/shipped.h"
 
 namespace mw::plan {

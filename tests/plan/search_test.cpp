@@ -11,7 +11,7 @@
 
 #include "core/mesh/layout/layout.h"
 #include "core/model/catalogue.h"
-#include "core/plan/time/plan_figures.h"
+#include "core/plan/prediction/plan_figures.h"
 #include "tests/shipped.h"
 
 namespace mw::plan {

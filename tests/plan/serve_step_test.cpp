@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The steps of a server as the planner prices them, and the KV cache that it would have.
-#include "core/plan/time/serve_step.h"
+#include "core/plan/prediction/serve_step.h"
 
 #include <gmock/gmock.h>
 
-#include "core/plan/time/collective_time.h"
-#include "core/plan/time/step_time.h"
+#include "core/plan/prediction/collective_time.h"
+#include "core/plan/prediction/step_time.h"
 #include "tests/plan/requests.h"
 
 namespace mw::plan {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A server under a constant number of requests, in the mean.
-#include "core/plan/time/steady_state.h"
+#include "core/plan/prediction/steady_state.h"
 
 #include <gtest/gtest.h>
 

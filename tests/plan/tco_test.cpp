@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/cost/total_cost.h"
+#include "core/plan/experiment/total_cost.h"
 
 #include <gtest/gtest.h>
 

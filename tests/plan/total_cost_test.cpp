@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/plan/cost/total_cost.h"
+#include "core/plan/experiment/total_cost.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/rng.h"
-#include "core/plan/time/steady_state.h"
+#include "core/plan/prediction/steady_state.h"
 #include "tests/plan/requests.h"
 
 namespace mw::plan {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/files.h"
-#include "core/lint/rules/check.h"
+#include "core/lint/check.h"
 #include "core/port/port_report.h"
 #include "core/port/trl_settings.h"
 #include "tests/base/scratch.h"

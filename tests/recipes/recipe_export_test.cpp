@@ -13,9 +13,9 @@
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/formats/safetensors/safetensors.h"
-#include "core/lint/fixes/diagnostics.h"
-#include "core/lint/rules/check.h"
+#include "core/lint/check.h"
 #include "core/model/catalogue.h"
+#include "core/plan/document/diagnostics.h"
 #include "core/train/settings.h"
 #include "tests/shipped.h"
 #include "tests/store/store_fixture.h"
@@ -276,7 +276,7 @@ TEST(Recipe, EveryGemmaOfTheCatalogueHasATunixRecipe) {
 
 std::vector<std::string> ids_of(const experiment::Experiment& e) {
   std::vector<std::string> ids;
-  for (const lint::Diagnostic& d : lint::diagnose(e, test::context()).found) ids.push_back(d.problem.id);
+  for (const plan::Diagnostic& d : plan::diagnose(e, test::context()).found) ids.push_back(d.problem.id);
   return ids;
 }
 
@@ -294,7 +294,7 @@ TEST_P(Traps, TriggersForTheExperimentButNotForItsRecipe) {
   EXPECT_THAT(ids_of(made), Not(Contains(GetParam().rule)));
   for (const std::string& remark : subject(GetParam().kind, e).remarks)
     EXPECT_THAT(remark, Not(HasSubstr(GetParam().rule)));
-  for (const auto& unchecked : lint::diagnose(made, test::context()).unchecked)
+  for (const auto& unchecked : plan::diagnose(made, test::context()).unchecked)
     EXPECT_NE(unchecked.id, "VER-1") << "versions are pinned";
 }
 

@@ -40,7 +40,7 @@ void Predictor::work(const Request& request, const std::stop_token& stop,
   const bool follows = first.design && first.design->plan().memory.is_bound;
   first.last = !follows;
   if (follows)  // the rows of the data may fit
-    std::erase_if(first.diagnostics, [](const lint::Diagnostic& d) { return d.problem.id == "MEMORY"; });
+    std::erase_if(first.diagnostics, [](const plan::Diagnostic& d) { return d.problem.id == "MEMORY"; });
   deliver(std::move(first));
   discarded_->drain();  // not before, as it takes a millisecond
   if (!follows || !pause(std::chrono::milliseconds(400))) return;
@@ -60,7 +60,7 @@ namespace {
 
 // Problems of the plan that the checker does not report with a fix.
 std::vector<Problem> problems_beyond_checker(const plan::ExperimentPlan& planned,
-                                             const std::vector<lint::Diagnostic>& diagnostics) {
+                                             const std::vector<plan::Diagnostic>& diagnostics) {
   std::vector<Problem> out;
   for (const Problem& p : planned.problems)
     if (std::none_of(diagnostics.begin(), diagnostics.end(), [&](const auto& d) { return d.problem.id == p.id; }))
@@ -86,7 +86,7 @@ Predictor::Result Predictor::plan(const Request& request, plan::ReadData read_da
     } catch (const Error& error) {
       if (error.kind() == Error::Kind::cancelled) return result;
       result.problems.push_back(error.problem());
-      result.diagnostics = lint::diagnose(request.experiment, *context).beyond_the_document();
+      result.diagnostics = plan::diagnose(request.experiment, *context).beyond_the_document();
     }
     for (const Problem& p : context->problems()) result.problems.push_back(p);
   } catch (const Error& error) {

@@ -7,7 +7,7 @@
 
 #include "core/base/latest_task_worker.h"
 #include "core/base/mailbox.h"
-#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/document/diagnostics.h"
 #include "core/views/design_view.h"
 
 namespace mw::ui {
@@ -22,7 +22,7 @@ class Predictor : public QObject {
     bool last = false;  // no further result follows for this request
     views::DesignPtr design{};
     std::vector<Problem> problems{};              // why there is no design
-    std::vector<lint::Diagnostic> diagnostics{};  // of the checker
+    std::vector<plan::Diagnostic> diagnostics{};  // of the checker
   };
   explicit Predictor(plan::LoadContext context, QObject* parent = nullptr);
   // For a document with errors the prediction is removed at once, and only diagnostics are computed.
@@ -36,7 +36,7 @@ class Predictor : public QObject {
   const views::DesignPtr& design() const { return design_; }
   bool is_outdated() const { return designed_ != requested_; }  // design() is of an earlier document
   const std::vector<Problem>& problems() const { return problems_; }
-  const std::vector<lint::Diagnostic>& diagnostics() const { return diagnostics_; }
+  const std::vector<plan::Diagnostic>& diagnostics() const { return diagnostics_; }
   bool is_stale() const { return completed_ != requested_; }  // no result for the latest request yet
   bool is_settled() const { return settled_ == requested_; }  // no more results will follow
 
@@ -63,7 +63,7 @@ class Predictor : public QObject {
   std::uint64_t requested_ = 0, completed_ = 0, designed_ = 0, settled_ = 0;
   views::DesignPtr design_, bound_;  // bound_: withheld while an exact one is shown
   std::vector<Problem> problems_;
-  std::vector<lint::Diagnostic> diagnostics_;
+  std::vector<plan::Diagnostic> diagnostics_;
   LatestTaskWorker<Request> worker_;  // last: it uses the other members
 };
 

@@ -36,7 +36,7 @@ QString place_text(const Problem& p) {
   return p.place.empty() ? file : QString(file + u", "_s + qs(p.place));
 }
 
-QString fix_text(const lint::Diagnostic& d) {
+QString fix_text(const plan::Diagnostic& d) {
   return capitalized(qs(d.fixes.empty() ? d.problem.fix : d.fixes.front().label));
 }
 
@@ -48,22 +48,22 @@ ProblemsModel::ProblemsModel()
                   {.title = tr("Message"), .text = [](const auto& d) { return message_text(d.problem); }},
                   {.title = tr("What to do"), .text = [](const auto& d) { return fix_text(d); }},
                   {.title = tr("Fix"), .text = [](const auto&) { return QString(); }}},
-                 [](const lint::Diagnostic& d, int column, int role) -> QVariant {
+                 [](const plan::Diagnostic& d, int column, int role) -> QVariant {
                    if (role == Qt::ToolTipRole) return qs(to_text(d.problem));
                    const bool coloured = role == Qt::ForegroundRole && column == severity;
                    return coloured ? QVariant(theme().severity(d.problem.severity)) : QVariant();
                  }) {}
 
 void ProblemsModel::set(ProblemSource source, const std::vector<Problem>& problems) {
-  std::vector<lint::Diagnostic> diagnostics;
+  std::vector<plan::Diagnostic> diagnostics;
   for (const Problem& p : problems) diagnostics.push_back({.problem = p, .why = {}, .evidence = {}});
   set_diagnostics(source, std::move(diagnostics));
 }
 
-void ProblemsModel::set_diagnostics(ProblemSource source, std::vector<lint::Diagnostic> diagnostics) {
+void ProblemsModel::set_diagnostics(ProblemSource source, std::vector<plan::Diagnostic> diagnostics) {
   if (by_source_[source] == diagnostics) return;
   by_source_[source] = std::move(diagnostics);
-  std::vector<lint::Diagnostic> all;
+  std::vector<plan::Diagnostic> all;
   for (const auto& [from, list] : by_source_) all.insert(all.end(), list.begin(), list.end());
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.problem.severity > b.problem.severity; });
@@ -163,7 +163,7 @@ void ProblemsPanel::build_table() {
 // The first fix of each problem; the details offer all of them.
 void ProblemsPanel::add_fix_buttons() {
   for (int r = 0; r < model_.rowCount(); ++r) {
-    const lint::Diagnostic& d = model_.row(r);
+    const plan::Diagnostic& d = model_.row(r);
     if (d.fixes.empty()) continue;
     auto* cell = new QWidget;
     QPushButton* button = add_button(*make_layout<QHBoxLayout>(cell, {4, 1, 4, 1}), tr("Fix"), {});
@@ -200,7 +200,7 @@ void ProblemsPanel::show_details() {
   const bool any = at.isValid() && (!model_.row(at.row()).why.empty() || !model_.row(at.row()).fixes.empty());
   details_->setVisible(any);
   if (!any) return;
-  const lint::Diagnostic& d = model_.row(at.row());
+  const plan::Diagnostic& d = model_.row(at.row());
   title_->setText(qs(d.problem.id) + u": "_s + qs(d.problem.message));
   why_->setText(qs(d.why));
   why_->setVisible(!d.why.empty());
@@ -211,7 +211,7 @@ void ProblemsPanel::show_details() {
       return fix.cost.empty() ? text : tr("%1 (%2)").arg(text, qs(fix.cost));
     };
     auto* button = new QPushButton(with_cost(tr("Fix: %1").arg(qs(fix.label))));
-    button->setToolTip(with_cost(qs(lint::set_text(fix))));
+    button->setToolTip(with_cost(qs(plan::set_text(fix))));
     button->setAccessibleName(button->text());
     const QString id = qs(d.problem.id);
     connect(button, &QPushButton::clicked, this, [this, fix, id] { emit fix_wanted(fix, id); });
@@ -239,7 +239,7 @@ ProblemCollector::ProblemCollector(Workspace& workspace, ProblemsModel& problems
           [this](const Problem& problem) { docks_.panel.go_to(problem); });
   connect(&docks.problems, &ProblemsPanel::fix_wanted, this, [this](const lint::Fix& fix, const QString& id) {
     experiment::Experiment next = workspace_.document().experiment();
-    lint::apply(next, fix);
+    plan::apply(next, fix);
     workspace_.document().replace(std::move(next), tr("fix of %1").arg(id));
     problems_.clear(ProblemSource::run);  // of the experiment before
   });
@@ -268,7 +268,7 @@ void ProblemCollector::show_predicted() {
   std::vector<Problem> more;
   for (const Problem& p : predictor.problems())
     if (std::ranges::none_of(reported, [&](const Problem& d) { return d.id == p.id && d.place == p.place; }) &&
-        std::ranges::none_of(checked, [&](const lint::Diagnostic& d) { return d.problem.id == p.id; }))
+        std::ranges::none_of(checked, [&](const plan::Diagnostic& d) { return d.problem.id == p.id; }))
       more.push_back(p);
   problems_.set(ProblemSource::prediction, more);
   problems_.set_diagnostics(ProblemSource::checker, checked);

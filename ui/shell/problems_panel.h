@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <map>
 
-#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/document/diagnostics.h"
 #include "ui/session/workspace.h"
 #include "ui/theme/table_model.h"
 #include "ui/theme/widgets.h"
@@ -16,12 +16,12 @@ class QScrollArea;
 namespace mw::ui {
 
 // All problems by source: document, prediction, files, runs. Errors come first.
-class ProblemsModel : public TableModel<lint::Diagnostic> {
+class ProblemsModel : public TableModel<plan::Diagnostic> {
   Q_OBJECT
  public:
   enum Column { severity, place, message, fix, apply };
   ProblemsModel();
-  void set_diagnostics(ProblemSource source, std::vector<lint::Diagnostic> diagnostics);
+  void set_diagnostics(ProblemSource source, std::vector<plan::Diagnostic> diagnostics);
   void set(ProblemSource source, const std::vector<Problem>& problems);
   void clear(ProblemSource source) { set(source, std::vector<Problem>{}); }
   const Problem& problem(int at) const { return row(at).problem; }
@@ -32,7 +32,7 @@ class ProblemsModel : public TableModel<lint::Diagnostic> {
   void counted();
 
  private:
-  std::map<ProblemSource, std::vector<lint::Diagnostic>> by_source_;
+  std::map<ProblemSource, std::vector<plan::Diagnostic>> by_source_;
 };
 
 class ProblemsPanel : public QWidget {

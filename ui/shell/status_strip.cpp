@@ -4,7 +4,7 @@
 #include <QPainter>
 #include <algorithm>
 
-#include "core/plan/time/plan_figures.h"
+#include "core/plan/prediction/plan_figures.h"
 #include "ui/run_views/run_header.h"
 #include "ui/run_views/run_lines.h"
 

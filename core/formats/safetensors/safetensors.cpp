@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <unordered_set>
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
@@ -181,29 +182,29 @@ std::vector<size_t> file_order(std::span<const TensorSpec> tensors, const std::f
     const DTypeName *ra = row_of(tensors[a].dtype), *rb = row_of(tensors[b].dtype);
     return ra != rb ? ra < rb : tensors[a].name < tensors[b].name;
   });
-  std::vector<std::string_view> names;
+  std::unordered_set<std::string_view> names;
   for (const TensorSpec& t : tensors) {
     if (t.dtype == TensorDType::other) write_fault(file, t.name, "this data type cannot be written");
     if (t.name == "__metadata__" || first_invalid_utf8(t.name) != std::string_view::npos)
       write_fault(file, t.name, "the name is not valid for a tensor");
-    names.push_back(t.name);
+    if (!names.insert(t.name).second) write_fault(file, t.name, "two tensors have this name");
   }
-  std::sort(names.begin(), names.end());
-  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    write_fault(file, std::string(*twice), "two tensors have this name");
   return order;
 }
 
 std::string header_of(std::span<const TensorSpec> tensors, std::span<const size_t> order,
                       const std::map<std::string, std::string>& metadata, const std::filesystem::path& file) {
   std::string text = "{";
-  const auto member = [&](const std::string& name, const std::string& value) {
-    text += (text.size() > 1 ? "," : "") + Json(name).dump() + ":" + value;
+  const auto name = [&](const std::string& of) {
+    const bool is_plain = std::all_of(of.begin(), of.end(), [](char c) { return c >= ' ' && c != '"' && c != '\\'; });
+    text += text.size() > 1 ? "," : "";
+    text += is_plain ? '"' + of + '"' : Json(of).dump();
   };
   if (!metadata.empty()) {
     Json all = Json::object();
     for (const auto& [key, value] : metadata) all[valid_utf8(key)] = valid_utf8(value);
-    member("__metadata__", all.dump());
+    name("__metadata__");
+    text += ":" + all.dump();
   }
   // As text, because a plan asks for the size of a file of a thousand tensors at every edit.
   std::uint64_t at = 0;
@@ -211,11 +212,11 @@ std::string header_of(std::span<const TensorSpec> tensors, std::span<const size_
     const TensorSpec& t = tensors[i];
     const std::uint64_t end = at + bytes_of(t, file);
     if (end < at) write_fault(file, t.name, "the file would exceed 2^63 bytes");
-    std::string value = "{\"dtype\":\"" + std::string(row_of(t.dtype)->text) + "\",\"shape\":[";
-    for (const std::int64_t size : t.shape) value += std::to_string(size) + ",";
-    if (value.back() == ',') value.pop_back();
-    value += "],\"data_offsets\":[" + std::to_string(at) + "," + std::to_string(end) + "]}";
-    member(t.name, value);
+    name(t.name);
+    text.append(":{\"dtype\":\"").append(row_of(t.dtype)->text).append("\",\"shape\":[");
+    for (const std::int64_t size : t.shape) text.append(std::to_string(size)) += ',';
+    if (text.back() == ',') text.pop_back();
+    text.append("],\"data_offsets\":[").append(std::to_string(at)).append(",").append(std::to_string(end)).append("]}");
     at = end;
   }
   text += "}";

@@ -10,8 +10,8 @@
 #include "core/base/units.h"
 #include "core/model/catalogue.h"
 #include "core/model/inventory.h"
-#include "core/plan/time/serve_step.h"
-#include "core/plan/time/step_time.h"
+#include "core/plan/prediction/serve_step.h"
+#include "core/plan/prediction/step_time.h"
 
 namespace mw::plan {
 namespace fs = std::filesystem;

@@ -14,7 +14,7 @@
 
 #include "core/model/catalogue.h"
 #include "core/model/hf_config.h"
-#include "core/plan/time/steady_state.h"
+#include "core/plan/prediction/steady_state.h"
 
 namespace mw::plan {
 namespace {

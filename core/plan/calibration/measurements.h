@@ -8,8 +8,8 @@
 
 #include "core/base/error.h"
 #include "core/hardware/catalogue.h"
-#include "core/plan/time/predict.h"
-#include "core/plan/time/serve_step.h"
+#include "core/plan/prediction/predict.h"
+#include "core/plan/prediction/serve_step.h"
 
 namespace mw::plan {
 

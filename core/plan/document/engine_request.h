@@ -7,7 +7,7 @@
 #include <stop_token>
 
 #include "core/experiment/bound_experiment.h"
-#include "core/plan/memory/memory.h"
+#include "core/plan/prediction/memory.h"
 #include "core/plan/request/request.h"
 #include "core/serve/scheduling/engine_executor.h"
 #include "core/train/evaluate.h"

@@ -13,7 +13,7 @@
 #include "core/engine/kernels/kernel_choice.h"
 #include "core/experiment/bound_experiment.h"
 #include "core/formats/huggingface/hf_weights.h"
-#include "core/lint/rules/lora_modules.h"
+#include "core/lint/lora_modules.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/layout/sharding_options.h"
 #include "core/mesh/layout/size_constraints.h"

@@ -6,7 +6,7 @@
 
 #include "core/experiment/bound_experiment.h"
 #include "core/plan/calibration/plan_context.h"
-#include "core/plan/time/predict.h"
+#include "core/plan/prediction/predict.h"
 
 namespace mw::plan {
 

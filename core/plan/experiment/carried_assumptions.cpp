@@ -5,7 +5,7 @@
 
 #include "core/base/text.h"
 #include "core/experiment/parameters.h"
-#include "core/plan/time/predict.h"
+#include "core/plan/prediction/predict.h"
 
 namespace mw::plan {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "core/model/catalogue.h"
 #include "core/plan/document/engine_request.h"
+#include "core/plan/prediction/plan_figures.h"
 #include "core/plan/request/local_model.h"
-#include "core/plan/time/plan_figures.h"
 #include "core/train/settings.h"
 
 namespace mw::plan {
@@ -236,10 +236,10 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const PlanContex
     set_intervals(out.plan, out.request,
                   interval_factors(calibration_of(context), out.request.stack, out.request.target.chip.id,
                                    work_size(out.request)));
-  out.diagnosis = lint::diagnose(
-      e, context, {.plan = &out.plan, .request = &out.request},
-      read_data == ReadData::yes || !out.plan.memory.is_bound ? lint::Fixes::searched : lint::Fixes::at_hand, stop);
-  for (const lint::Diagnostic& d : out.diagnosis.found) out.problems.push_back(d.problem);
+  out.diagnosis =
+      diagnose(e, context, {.plan = &out.plan, .request = &out.request},
+               read_data == ReadData::yes || !out.plan.memory.is_bound ? Fixes::searched : Fixes::at_hand, stop);
+  for (const Diagnostic& d : out.diagnosis.found) out.problems.push_back(d.problem);
   if (out.request.engine && model::is_planning_only(out.request.model)) out.problems.push_back(planning_only(out));
   out.plan.sources.insert(out.plan.sources.begin(),
                           "shapes: " + (config.model.path.empty() ? "catalogue entry " + out.request.model.id
@@ -255,13 +255,13 @@ ExperimentPlan plan_experiment(const experiment::Experiment& e, const PlanContex
   return out;
 }
 
-lint::Diagnosis diagnostics(const experiment::Experiment& experiment, const PlanContext& context,
-                            const std::stop_token& stop) {
+Diagnosis diagnostics(const experiment::Experiment& experiment, const PlanContext& context,
+                      const std::stop_token& stop) {
   try {
     return plan_experiment(experiment, context, ReadData::yes, stop).diagnosis;
   } catch (const Error& error) {
     if (error.kind() == Error::Kind::cancelled) throw;
-    return lint::diagnose(experiment, context);  // reports why it cannot be planned
+    return diagnose(experiment, context);  // reports why it cannot be planned
   }
 }
 
@@ -303,9 +303,9 @@ Json memory_json(const DeviceMemory& memory) {
 Json planned_json(const ExperimentPlan& p) {
   const Plan& plan = p.plan;
   Json diagnostics = Json::array(), buffers = Json::array(), utilisation = Json::object();
-  for (const lint::Diagnostic& d : p.diagnosis.found) diagnostics.push_back(to_json(d));
+  for (const Diagnostic& d : p.diagnosis.found) diagnostics.push_back(to_json(d));
   for (size_t i = p.diagnosis.found.size(); i < p.problems.size(); ++i)
-    diagnostics.push_back(to_json(lint::Diagnostic{.problem = p.problems[i], .why = {}, .evidence = {}}));
+    diagnostics.push_back(to_json(Diagnostic{.problem = p.problems[i], .why = {}, .evidence = {}}));
   for (const Buffer& b : plan.memory.buffers)
     buffers.push_back({{"name", b.name},
                        {"category", to_string(b.category)},

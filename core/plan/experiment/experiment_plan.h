@@ -4,12 +4,12 @@
 #pragma once
 #include <optional>
 
-#include "core/lint/fixes/diagnostics.h"
-#include "core/plan/cost/budget.h"
-#include "core/plan/cost/costing.h"
-#include "core/plan/cost/total_cost.h"
+#include "core/plan/document/diagnostics.h"
 #include "core/plan/document/plan_request.h"
+#include "core/plan/experiment/budget.h"
 #include "core/plan/experiment/carried_assumptions.h"
+#include "core/plan/experiment/costing.h"
+#include "core/plan/experiment/total_cost.h"
 #include "core/train/settings.h"
 
 namespace mw::plan {
@@ -40,7 +40,7 @@ struct ExperimentPlan {
   std::optional<train::Trainable> trainable{};  // of a training
   std::optional<BudgetPlan> budget{};           // of a training with a budget.*
   std::vector<Problem> problems;                // of the diagnosis, then of the comparison with the measurement
-  lint::Diagnosis diagnosis;
+  Diagnosis diagnosis;
   std::optional<CarriedAssumptions> carried{};  // set by a caller that moved the document to another target
 };
 enum class ReadData { no, yes };  // no: on this machine every row is taken as long as it may be
@@ -49,8 +49,8 @@ enum class ReadData { no, yes };  // no: on this machine every row is taken as l
 ExperimentPlan plan_experiment(const experiment::Experiment& experiment, const PlanContext& context,
                                ReadData read_data = ReadData::yes, const std::stop_token& stop = {});
 // Plans it, if it can be planned, and returns the diagnosis with that plan.
-lint::Diagnosis diagnostics(const experiment::Experiment& experiment, const PlanContext& context,
-                            const std::stop_token& stop = {});
+Diagnosis diagnostics(const experiment::Experiment& experiment, const PlanContext& context,
+                      const std::stop_token& stop = {});
 
 // Compares two plans of the same work. Ratios above 1: the other plan is slower or more expensive.
 struct PlanComparison {

@@ -4,7 +4,7 @@
 
 #include "core/base/text.h"
 #include "core/plan/experiment/experiment_plan.h"
-#include "core/plan/time/plan_figures.h"
+#include "core/plan/prediction/plan_figures.h"
 
 namespace mw::plan {
 namespace {

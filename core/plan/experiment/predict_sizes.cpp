@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/lint/fixes/diagnostics.h"
-#include "core/plan/memory/device_memory.h"
+#include "core/plan/document/diagnostics.h"
+#include "core/plan/prediction/device_memory.h"
 #include "core/plan/request/local_model.h"
 
 namespace mw::plan {
@@ -85,7 +85,7 @@ PredictedSizes predicted_sizes(const experiment::Experiment& e, const PlanContex
     Request& request = adapters ? sizes.adapted : sizes.plain;
     request = plan_request(of_kind, context);
     const Request first = with_case(request, sizes.size, sizes.cases.front());
-    lint::require_runnable(of_kind, context, first, predict(first));
+    require_runnable(of_kind, context, first, predict(first));
   }
   check_context(sizes);
   return sizes;

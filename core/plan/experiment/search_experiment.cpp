@@ -8,10 +8,10 @@
 
 #include "core/base/text.h"
 #include "core/base/units.h"
-#include "core/lint/fixes/diagnostics.h"
 #include "core/mesh/layout/layout.h"
-#include "core/plan/cost/costing.h"
+#include "core/plan/document/diagnostics.h"
 #include "core/plan/document/engine_request.h"
+#include "core/plan/experiment/costing.h"
 #include "core/serve/load/sweep.h"
 
 namespace mw::plan {
@@ -72,7 +72,7 @@ Json candidate_json(const ExperimentSearch& s, const Candidate& c, const std::ve
   out["peak_bytes"] = c.peak.value;
   out["capacity_bytes"] = c.capacity.value;
   out["pareto"] = c.pareto;
-  out["set"] = lint::sets_json(edits);
+  out["set"] = sets_json(edits);
   return out;
 }
 
@@ -292,7 +292,7 @@ SearchResult searched(const experiment::Experiment& experiment, const std::vecto
     return search(requests, options, stop);
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::cancelled)
-      lint::require_runnable(experiment, context, requests.front(), predict(requests.front()));
+      require_runnable(experiment, context, requests.front(), predict(requests.front()));
     throw;
   }
 }
@@ -329,7 +329,7 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
     out.fits = false;  // the mesh does not match the target
   }
   if (!out.fits)
-    out.changes = lint::fixes_that_fit(experiment, context, out.request, unchanged, stop, other_targets(requests));
+    out.changes = fixes_that_fit(experiment, context, out.request, unchanged, stop, other_targets(requests));
   if (out.request.work == Work::serve) rank_servers(experiment, context, wide, stop, most_simulated, out);
   out.result.seconds = seconds_since(start);
   return out;
@@ -364,7 +364,7 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
                                         i < s.cells.size() ? s.cells[i].points : std::vector<formats::BenchPoint>()));
   for (const lint::Fix& fix : s.changes)
     changes.push_back({{"label", fix.label},
-                       {"set", lint::sets_json(fix.edits)},
+                       {"set", sets_json(fix.edits)},
                        {"slowdown", fix.slowdown ? Json(*fix.slowdown) : Json(nullptr)},
                        {"seconds_per_step", fix.outcome->seconds},
                        {"usd", fix.outcome->usd > 0 ? Json(fix.outcome->usd) : Json(nullptr)},
@@ -433,7 +433,7 @@ std::string searched_text(const ExperimentSearch& s, size_t top) {
   if (s.fits) return out;
   out += s.changes.empty() ? "The current plan does not fit, and none of the tried changes makes it fit\n"
                            : "The current plan does not fit; the smallest changes that make it fit:\n";
-  for (const lint::Fix& fix : s.changes) out += "  " + fix.label + " (" + fix.cost + "): " + lint::set_text(fix) + "\n";
+  for (const lint::Fix& fix : s.changes) out += "  " + fix.label + " (" + fix.cost + "): " + set_text(fix) + "\n";
   return out;
 }
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "core/lint/rules/check.h"
+#include "core/lint/check.h"
 #include "core/plan/experiment/serving_search.h"
 #include "core/plan/search/search.h"
 

@@ -8,16 +8,16 @@
 #include <future>
 #include <numeric>
 
-#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/document/diagnostics.h"
+#include "core/plan/document/simulated_server.h"
 #include "core/plan/experiment/search_experiment.h"
 #include "core/serve/load/sweep.h"
-#include "core/serve/simulation/simulated_server.h"
 
 namespace mw::plan {
 namespace {
 
 experiment::Experiment edited(experiment::Experiment e, const std::vector<lint::Edit>& edits) {
-  lint::apply(e, {.label = "", .cost = "", .edits = edits});
+  apply(e, {.label = "", .cost = "", .edits = edits});
   e.set_value("sweep.backend", "model");
   return e;
 }
@@ -28,7 +28,7 @@ std::string refusal_of(const experiment::Experiment& e, const PlanContext& conte
     const Plan plan = predict(plan_request(e, context));
     if (plan.refusals.empty() && !plan.fits())
       return "does not fit: " + to_text(plan.memory.at_peak.total()) + " of " + to_text(plan.memory.capacity);
-    serve::simulated_server(e, context);
+    simulated_server(e, context);
     return {};
   } catch (const Error& error) {
     return error.problem().message;
@@ -99,7 +99,7 @@ void simulate(std::vector<ServingCell>& cells, const experiment::Experiment& e, 
   const auto work = [&] {
     for (size_t i = next++; i < open.size(); i = next++) {
       try {
-        open[i]->points = serve::simulated_sweep(
+        open[i]->points = simulated_sweep(
             edited(e, open[i]->edits), context, [&](long n) { done[i] = n; }, stop);
       } catch (const Error& error) {
         if (error.kind() == Error::Kind::cancelled) throw;

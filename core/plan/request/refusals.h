@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/lint/rules/check.h"
+#include "core/lint/check.h"
 #include "core/plan/request/request.h"
 
 namespace mw::plan {

@@ -44,7 +44,7 @@ StackProfile layout_of(model::Stack stack, model::Family family) {
     case model::Stack::engine:
       h.adapters = h.gradients = h.moments = model::DType::f32;
       h.recomputes_logits = false;
-      h.source = "this program's own engine: core/plan/memory/memory.h has its exact memory";
+      h.source = "this program's own engine: core/plan/prediction/memory.h has its exact memory";
       return h;
     case model::Stack::tunix:
       return tunix();

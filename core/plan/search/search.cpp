@@ -16,10 +16,10 @@
 #include "core/mesh/layout/layout.h"
 #include "core/mesh/layout/sharding_options.h"
 #include "core/mesh/layout/size_constraints.h"
+#include "core/plan/prediction/plan_figures.h"
+#include "core/plan/prediction/predict.h"
 #include "core/plan/request/lengths.h"
 #include "core/plan/request/local_model.h"
-#include "core/plan/time/plan_figures.h"
-#include "core/plan/time/predict.h"
 
 namespace mw::plan {
 namespace {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "core/lint/rules/check.h"
-#include "core/plan/time/predict.h"
+#include "core/lint/check.h"
+#include "core/plan/prediction/predict.h"
 
 namespace mw::plan {
 

@@ -11,7 +11,7 @@
 #include "core/base/json.h"
 #include "core/base/ledger.h"
 #include "core/options/sizing.h"
-#include "core/plan/memory/memory.h"
+#include "core/plan/prediction/memory.h"
 #include "core/plan/request/estimate.h"
 
 namespace mw::engine {

@@ -10,7 +10,7 @@
 #include "core/engine/generate/serving_engine.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/formats/peft/peft_adapter.h"
-#include "core/plan/memory/memory.h"
+#include "core/plan/prediction/memory.h"
 #include "core/serve/scheduling/executor.h"
 #include "core/serve/scheduling/scheduler.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/options/sampling.h"
-#include "core/plan/time/serve_step.h"
+#include "core/plan/prediction/serve_step.h"
 #include "core/serve/scheduling/scheduler.h"
 
 namespace mw::serve {

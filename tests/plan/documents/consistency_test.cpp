@@ -8,7 +8,7 @@
 #include <map>
 
 #include "core/jobs/sweep_run.h"
-#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/document/diagnostics.h"
 #include "core/plan/experiment/predict_sizes.h"
 #include "core/plan/experiment/search_experiment.h"
 #include "core/serve/load/sweep.h"
@@ -62,10 +62,10 @@ std::string error_of(const Action& action) {
 }
 
 std::vector<std::string> refusals_of_checker(const Experiment& e, const Answer& plan) {
-  lint::DiagnosticFacts known;
+  plan::DiagnosticFacts known;
   if (plan.error.empty()) known = {.plan = &plan.plan, .request = &plan.request};
   std::vector<std::string> ids;
-  for (const lint::Diagnostic& d : lint::diagnose(e, context(), known).found)
+  for (const plan::Diagnostic& d : plan::diagnose(e, context(), known).found)
     if (lint::is_refusal(d.problem.id, d.problem.severity) || (!plan.error.empty() && d.problem.id == plan.error))
       ids.push_back(d.problem.id);
   return ids;
@@ -116,7 +116,7 @@ TEST(Consistency, SearchOffersWhatRunsAndIsNotSlowerThanThePlan) {
     EXPECT_EQ(found.fits, !plan.refuses() && plan.plan.fits());
     for (const lint::Fix& change : found.changes) {
       Experiment changed = e;
-      lint::apply(changed, change);
+      plan::apply(changed, change);
       const Answer after = answer(changed);
       EXPECT_TRUE(after.plan.fits()) << change.label;
       EXPECT_EQ(after.plan.memory.at_peak.total(), change.outcome->peak) << change.label;
@@ -141,7 +141,7 @@ TEST(Consistency, SearchOffersWhatRunsAndIsNotSlowerThanThePlan) {
     Experiment best = e;
     for (const lint::Edit& edit :
          edits_to(found, plan::choice_of(found.request), found.result.candidates.front().choice))
-      lint::apply(best, {.edits = {edit}});
+      plan::apply(best, {.edits = {edit}});
     const Answer after = answer(best);
     EXPECT_FALSE(after.refuses());
     EXPECT_TRUE(after.plan.fits());
@@ -155,13 +155,13 @@ TEST(Consistency, SearchOffersWhatRunsAndIsNotSlowerThanThePlan) {
 // Applies the fix as the command line does.
 Experiment after_fix(const Experiment& e, const lint::Fix& fix) {
   Experiment fixed = e;
-  const Json json = to_json(lint::Diagnostic{.problem = {}, .why = {}, .evidence = {}, .fixes = {fix}});
+  const Json json = to_json(plan::Diagnostic{.problem = {}, .why = {}, .evidence = {}, .fixes = {fix}});
   for (const Json& set : json["fixes"][0]["set"]) experiment::apply_sets(fixed, {set.get<std::string>()});
   return fixed;
 }
 
 void expect_promise(const lint::Fix& fix, const Experiment& fixed) {
-  SCOPED_TRACE(fix.label + ": " + lint::set_text(fix));
+  SCOPED_TRACE(fix.label + ": " + plan::set_text(fix));
   const Answer after = answer(fixed);
   ASSERT_EQ(after.error, "");
   EXPECT_EQ(fix.outcome->fits, after.plan.fits());
@@ -180,21 +180,21 @@ TEST(Consistency, AFixDoesWhatItPromises) {
     const Experiment e = random.next(random.one_of(std::array{"train", "serve"}));
     const Answer plan = answer(e);
     if (!plan.error.empty()) continue;
-    const lint::Fixes fixes = plan.plan.memory.fits() ? lint::Fixes::at_hand : lint::Fixes::searched;
-    const lint::Diagnosis d = lint::diagnose(e, context(), {.plan = &plan.plan, .request = &plan.request}, fixes);
-    for (const lint::Diagnostic& found : d.found)
+    const plan::Fixes fixes = plan.plan.memory.fits() ? plan::Fixes::at_hand : plan::Fixes::searched;
+    const plan::Diagnosis d = plan::diagnose(e, context(), {.plan = &plan.plan, .request = &plan.request}, fixes);
+    for (const plan::Diagnostic& found : d.found)
       for (const lint::Fix& fix : found.fixes) {
         if (!fix.outcome) continue;
         SCOPED_TRACE(found.problem.id + "\n" + e.text());
         Experiment edited = e;
-        lint::apply(edited, fix);
+        plan::apply(edited, fix);
         expect_promise(fix, edited);
         expect_promise(fix, after_fix(e, fix));
         ++promised[found.problem.id];
         EXPECT_TRUE(found.problem.id != "MEMORY" || fix.outcome->fits);
         if (lint::is_refusal(found.problem.id, found.problem.severity)) {
-          const lint::Diagnosis after = lint::diagnose(edited, context());
-          EXPECT_TRUE(std::none_of(after.found.begin(), after.found.end(), [&](const lint::Diagnostic& other) {
+          const plan::Diagnosis after = plan::diagnose(edited, context());
+          EXPECT_TRUE(std::none_of(after.found.begin(), after.found.end(), [&](const plan::Diagnostic& other) {
             return other.problem.id == found.problem.id && other.problem.severity == Severity::error;
           }));
         }
@@ -275,7 +275,7 @@ TEST(Consistency, TheBestPlanForMoreChipsIsNeverSlower) {
         ++idle;
         Experiment fewer = e;
         for (const lint::Edit& edit : edits_to(found, plan::choice_of(found.request), found.fewer_chips->plan.choice))
-          lint::apply(fewer, {.edits = {edit}});
+          plan::apply(fewer, {.edits = {edit}});
         const Answer after = answer(fewer);
         EXPECT_TRUE(after.plan.fits());
         EXPECT_DOUBLE_EQ(after.plan.step.seconds.value, found.fewer_chips->plan.seconds);

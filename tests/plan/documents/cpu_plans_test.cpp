@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/document/diagnostics.h"
 #include "core/plan/document/engine_request.h"
 #include "core/plan/experiment/search_experiment.h"
 #include "tests/plan/documents/planned.h"
@@ -32,7 +32,7 @@ void expect_rows_are_plans(const Experiment& e, const ExperimentSearch& found, s
   for (size_t i = 0; i < all.size(); i += step) {
     Experiment edited = e;
     for (const lint::Edit& edit : edits_to(found, plan::choice_of(found.request), all[i].choice))
-      lint::apply(edited, {.edits = {edit}});
+      plan::apply(edited, {.edits = {edit}});
     SCOPED_TRACE(plan::to_text(all[i].choice, found.request.work) + "\n" + edited.text());
     const plan::Plan plan = plan_experiment(edited, context()).plan;
     EXPECT_EQ(plan.memory.at_peak.total(), all[i].peak);
@@ -139,11 +139,11 @@ TEST(CpuPlans, FixesOfAHugeBatchAreFoundFromFewTrials) {
   const Experiment e = with(shipped_example("tiny-lora"), {"train.batch=65536", "target.memory_gib=0.2"});
   Request request = plan_request(e, context());
   read_rows(e.config(), request);
-  const std::vector<lint::Fix> fixes = lint::fixes_that_fit(e, context(), request, predict(request));
+  const std::vector<lint::Fix> fixes = plan::fixes_that_fit(e, context(), request, predict(request));
   ASSERT_FALSE(fixes.empty());
   for (const lint::Fix& fix : fixes) {
     Experiment fixed = e;
-    lint::apply(fixed, fix);
+    plan::apply(fixed, fix);
     EXPECT_EQ(plan_experiment(fixed, context()).plan.memory.at_peak.total(), fix.outcome->peak) << fix.label;
   }
 }

@@ -124,7 +124,7 @@ TEST(PlanOptions, AreRefusedWhereTheSoftwareLacksThem) {
   EXPECT_EQ(error_of_plan(titan({"train.stack=megatron", "train.compile=eager"})).place, "train.compile");
   EXPECT_EQ(error_of_plan(titan({"train.stack=trl-fsdp", "train.saved=q_proj"})).place, "train.saved");
   // The checker says the same as the plan.
-  const lint::Diagnosis d = diagnostics(titan({"train.offload=host"}), context());
+  const plan::Diagnosis d = diagnostics(titan({"train.offload=host"}), context());
   ASSERT_FALSE(d.found.empty());
   EXPECT_EQ(d.found.front().problem.id, "PLAN-OPTION");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What runs cost: time times price, with the time of simulated sweeps told apart.
-#include "core/plan/cost/costing.h"
+#include "core/plan/experiment/costing.h"
 
 #include "core/import/import_files.h"
 #include "tests/shipped.h"

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "core/lint/fixes/diagnostics.h"
+#include "core/plan/document/diagnostics.h"
 #include "core/plan/experiment/experiment_plan.h"
 #include "core/plan/experiment/search_experiment.h"
 #include "tests/shipped.h"
@@ -51,7 +51,7 @@ TEST(SearchSettings, CandidateIsThePlanOfItsEdits) {
     ASSERT_FALSE(all.empty());
     for (size_t i = 0; i < all.size(); i += 1 + all.size() / 40) {
       experiment::Experiment edited = e;
-      lint::apply(edited,
+      plan::apply(edited,
                   {.label = "", .cost = "", .edits = edits_to(found, plan::choice_of(found.request), all[i].choice)});
       const plan::Plan plan = plan::predict(plan_request(edited, context()));
       const std::string text = all[i].choice.target + ": " + plan::to_text(all[i].choice, plan::Work::train);

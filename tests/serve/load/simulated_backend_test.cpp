@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
-#include "core/plan/time/steady_state.h"
+#include "core/plan/prediction/steady_state.h"
 #include "core/serve/load/load_statistics.h"
 #include "core/serve/load/sweep.h"
 #include "tests/plan/requests.h"

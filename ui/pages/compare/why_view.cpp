@@ -126,7 +126,7 @@ void WhyView::compute() {
     ends.to = known(compare::value_of(*to, metric));
   show_message(tr("Simulating one factor after another\u2026"));
   task_.start([baseline = compare::server_of(runs_.front()), other = compare::server_of(runs_[at]),
-               point = serve::LoadPoint{either->request_rate, input_len_}, metric, ends,
+               point = plan::LoadPoint{either->request_rate, input_len_}, metric, ends,
                load = context_](const ReportProgress&, const std::stop_token& stop) {
     return compare::waterfall({baseline, other, point, metric, ends}, *load(), stop);
   });

@@ -310,7 +310,7 @@ void Alternatives::apply(int row) {
   const plan::PlanChoice to = model_.row(row).choice, from = plan::choice_of(found_->request);
   const lint::Fix fix{.label = plan::to_text(to, found_->request.work), .edits = plan::edits_to(*found_, from, to)};
   experiment::Experiment next = found_for_.front();
-  lint::apply(next, fix);
+  plan::apply(next, fix);
   found_for_.push_back(next);
   document_.replace(std::move(next), tr("choice of %1").arg(qs(fix.label)));
 }

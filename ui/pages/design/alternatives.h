@@ -5,8 +5,8 @@
 #pragma once
 #include <QSortFilterProxyModel>
 
-#include "core/lint/fixes/diagnostics.h"
 #include "core/plan/calibration/plan_context.h"
+#include "core/plan/document/diagnostics.h"
 #include "core/plan/experiment/search_experiment.h"
 #include "ui/charts/chart.h"
 #include "ui/session/background_task.h"
