@@ -129,8 +129,8 @@ void add_rows(const experiment::BoundExperiment& config, recipes::RecipeInput& s
 }
 
 bool holds_every_tensor(const recipes::RecipeInput& s) try {
-  return !s.model_path.empty() &&
-         formats::compare_folder(s.model_path, model::TensorInventory(s.model)).missing.empty();
+  return !s.given.path.empty() &&
+         formats::compare_folder(s.given.path, model::TensorInventory(s.model)).missing.empty();
 } catch (const Error&) {
   return false;  // the folder has only a config; the checker reports it
 }
@@ -242,8 +242,8 @@ recipes::RecipeInput recipe_input(Stack kind, const experiment::Experiment& expe
   const experiment::BoundExperiment config = experiment.config();
   check_exported(kind, config);
   recipes::RecipeInput s{.kind = kind, .name = config.name, .model = formats::model_config(config.model)};
-  s.model_id = config.model.id;
-  if (!config.model.path.empty()) s.model_path = fs::absolute(config.model.path);
+  s.given = config.model;
+  if (!config.model.path.empty()) s.given.path = fs::absolute(config.model.path);
   s.mesh = config.mesh;
   s.targets = experiment::lora_targets(config.lora);
   s.experiment = experiment.json();

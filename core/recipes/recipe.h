@@ -14,6 +14,7 @@
 #include "core/mesh/layout/mesh.h"
 #include "core/model/inventory.h"
 #include "core/model/types.h"
+#include "core/options/model.h"
 #include "core/recipes/row_plan.h"
 
 namespace mw::recipes {
@@ -29,8 +30,7 @@ struct RecipeInput {
   model::Stack kind = model::Stack::tunix;
   std::string name;
   model::Config model;
-  std::string model_id{};              // catalogue id, or empty
-  std::filesystem::path model_path{};  // local folder, or empty
+  options::Model given{};  // as the document names the model; its path absolute
   mesh::Mesh mesh{};
   std::vector<mesh::MeshAxis>
       slices{};  // the axes that cross the network between TPU slices, with their number of slices

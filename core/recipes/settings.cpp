@@ -89,9 +89,9 @@ Json lora_json(const RecipeInput& s, const model::TensorInventory& inventory) {
 }
 
 Json model_json(const RecipeInput& s, const model::TensorInventory& inventory) {
-  Json m{{"name", s.model_id.empty() ? s.model.id : s.model_id},
-         {"path", s.model_path.string()},
-         {"hub", hub_name(s.model_id)},
+  Json m{{"name", s.given.id.empty() ? s.model.id : s.given.id},
+         {"path", s.given.path.string()},
+         {"hub", hub_name(s.given.id)},
          {"prefix", s.model.hf_prefix},
          {"vocab", s.model.vocab},
          {"max_positions", s.model.max_positions}};

@@ -85,7 +85,7 @@ TEST(Recipe, UserTextIsQuotedInEveryFile) {
   experiment::Experiment e = shipped("tiny-serve.json");
   const auto files = [&] {
     recipes::RecipeInput s = subject(Stack::vllm_gpu, e);
-    s.model_path = "/a b/it's $(touch pwned)";
+    s.given.path = "/a b/it's $(touch pwned)";
     return recipes::recipe_files(s, kTemplates);
   }();
   EXPECT_EQ(bash(content(files, "settings.sh") + "\nprintf '%s|%s' \"$MODEL_FOLDER\" \"${SERVE_FLAGS[1]}\""),
