@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measures how time and memory grow with the work, fits the exponents, and fails if one exceeds its law.
 
-    benchmarks/growth.py [--preset ci] [--work FOLDER] [--case NAME ...] [--most N] [--rounds 3] [--write]
+    benchmarks/growth.py [--preset release] [--work FOLDER] [--case NAME ...] [--most N] [--rounds 3] [--write]
 
 Each row is one whole process: the program as a user runs it, or a benchmark of the window where the work is in the
 window. Time is CPU time of the process, memory its peak. The exponent is the slope of log(cost) over log(size) in the largest
@@ -281,7 +281,7 @@ def chart(measured):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--preset", default="ci")
+    parser.add_argument("--preset", default="release")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/tmp/mw-growth"))
     parser.add_argument("--case", action="append", choices=[case.name for case in CASES])
     parser.add_argument("--most", type=int, default=1_000_000)

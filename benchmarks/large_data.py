@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Plans, trains and exports on a data set that is several times larger than the memory that the program may use.
 
-    benchmarks/large_data.py FOLDER [--rows 1000000] [--limit 128] [--preset ci]
+    benchmarks/large_data.py FOLDER [--rows 1000000] [--limit 128] [--preset release]
 
 The limit (MiB) is a control group of the kernel, so it needs root: heap, mapped files and the page cache of the command
 count, and the kernel kills a command that needs more. Prints wall time and the largest resident memory, which includes mapped
@@ -89,7 +89,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--limit", type=int, default=128, help="MiB")
-    parser.add_argument("--preset", default="ci")
+    parser.add_argument("--preset", default="release")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
     data = args.folder / f"rows-{args.rows}-repeated.jsonl"

@@ -3,9 +3,9 @@
 # Compares merging an adapter into random bf16 weights, its check included, with copying them (cp and sync) on the same
 # disk, alternately and with cold caches: seconds, ratio of the speeds, CPU time and peak memory. Needs three times SIZE in
 # FOLDER/mw-merge-speed, which is removed afterwards.
-#   benchmarks/merge_speed.sh FOLDER [ROUNDS] [PRESET] [SIZE]    default: 3 rounds, ci, 8g; SIZE is 1g, 2g or 8g (bytes)
+#   benchmarks/merge_speed.sh FOLDER [ROUNDS] [PRESET] [SIZE]    default: 3 rounds, release, 8g; SIZE is 1g, 2g or 8g (bytes)
 set -euo pipefail
-folder=${1:?folder} rounds=${2:-3} preset=${3:-ci} size=${4:-8g}
+folder=${1:?folder} rounds=${2:-3} preset=${3:-release} size=${4:-8g}
 case $size in
   1g) shape=(--shape gemma3-1b --layers 8 --shards 1) ;;
   2g) shape=(--shape gemma3-1b --shards 1) ;;

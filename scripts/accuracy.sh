@@ -5,11 +5,11 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 help_and_exit "$@"
 install build
-build ci meshwright
+build release meshwright
 page=$root/resources/manual/11-accuracy.md
 # A folder of its own: the user's calibration must not change the published table.
 config=$(mktemp -d)
 trap 'rm -rf "$config"' EXIT
-XDG_CONFIG_HOME=$config "$root/build/ci/app/meshwright" accuracy --markdown >"$config/page"
+XDG_CONFIG_HOME=$config "$root/build/release/app/meshwright" accuracy --markdown >"$config/page"
 cp "$config/page" "$page"
 say "Written: $page"

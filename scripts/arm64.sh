@@ -28,10 +28,10 @@ if [ ! -f "$folder/ready" ]; then
   rm -r "$apt"
   touch "$folder/ready"
 fi
-if [ ! -f "$folder/ci/build.ninja" ]; then
-  cmake -S "$root" --preset ci -B "$folder/ci" -DCMAKE_TOOLCHAIN_FILE="$root/scripts/arm64.cmake" -DMW_SYSROOT="$sysroot" \
+if [ ! -f "$folder/release/build.ninja" ]; then
+  cmake -S "$root" --preset release -DMW_TESTS=ON -B "$folder/release" -DCMAKE_TOOLCHAIN_FILE="$root/scripts/arm64.cmake" -DMW_SYSROOT="$sysroot" \
     -DMW_UI=OFF -DMW_BENCHMARKS=OFF >"$folder/configure.log" 2>&1 || { cat "$folder/configure.log" >&2; exit 1; }
 fi
-build arm64/ci mw_engine_tests
+build arm64/release mw_engine_tests
 say "Running the engine's tests under qemu-user"
-exec qemu-aarch64 -L "$sysroot" "$folder/ci/tests/mw_engine_tests" --gtest_filter="${1:-*}"
+exec qemu-aarch64 -L "$sysroot" "$folder/release/tests/mw_engine_tests" --gtest_filter="${1:-*}"

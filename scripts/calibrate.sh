@@ -6,6 +6,6 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 help_and_exit "$@"
 install build
-build ci mw_calibrate
-"$root/build/ci/benchmarks/mw_calibrate" --write "$(date -u +%F)"
+build release mw_calibrate
+"$root/build/release/benchmarks/mw_calibrate" --write "$(date -u +%F)"
 exec "$root/scripts/accuracy.sh"

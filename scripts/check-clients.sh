@@ -39,7 +39,7 @@ end_server
 say "openai: tools"
 tools=$(mktemp -d)
 python3 "$root/scripts/clients/tools_model.py" "$root" "$tools"
-program=${MESHWRIGHT:-$root/build/ci/app/meshwright}
+program=${MESHWRIGHT:-$root/build/release/app/meshwright}
 "$program" run "$tools/tools.json" --runs-dir "$tools/runs" --json >"$tools/log"
 serve_for "$tools/tools.json" --runs-dir "$tools/runs" --run-id latest --api-key check
 OPENAI_BASE_URL="$address/v1" OPENAI_API_KEY=check "$clients/bin/python" "$root/scripts/clients/openai_tools_check.py"

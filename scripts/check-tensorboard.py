@@ -3,7 +3,7 @@
 """Trains with train.tensorboard, stops the run, resumes it, and compares what tensorboard reads with the run's record.
 
     pip install tensorboard
-    python scripts/check-tensorboard.py build/ci/app/meshwright [EXPERIMENT]
+    python scripts/check-tensorboard.py build/release/app/meshwright [EXPERIMENT]
 """
 import json
 import pathlib

@@ -61,13 +61,14 @@ progress() {
   if [ -t 2 ]; then printf '\r\033[K' >&2; fi
 }
 
-# build PRESET [TARGET...]: configures once, then builds what changed; prints nothing if there is nothing to do.
+# build PRESET [TARGET...]: configures (again, if the first target is not known: its libraries were not installed then),
+# then builds what changed; prints nothing if there is nothing to do.
 build() {
   local preset=$1; shift
   local folder="$root/build/$preset" log="$root/build/$preset.log"
   mkdir -p "$root/build"
-  if [ ! -f "$folder/build.ninja" ]; then
-    say "First build of Meshwright in build/$preset: several minutes, shown step by step; later starts build only what changed"
+  if [ ! -f "$folder/build.ninja" ] || ! ninja -C "$folder" -t query "${1:-all}" >/dev/null 2>&1; then
+    [ -f "$folder/build.ninja" ] || say "First build of Meshwright in build/$preset: several minutes, shown step by step; later starts build only what changed"
     (cd "$root" && cmake --preset "$preset") >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
   fi
   : >"$log"

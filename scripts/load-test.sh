@@ -9,6 +9,6 @@ help_and_exit "$@"
 source "$root/scripts/serve-for.sh"
 options_of_load "$root/resources/examples/tiny-lora.json" "$@"
 install build test
-build ci meshwright mw_serve_load_bench
+build release meshwright mw_serve_load_bench
 serve_for "$experiment"
-"$root/build/ci/benchmarks/mw_serve_load_bench" --url "$address" "${options[@]}"
+"$root/build/release/benchmarks/mw_serve_load_bench" --url "$address" "${options[@]}"

@@ -54,6 +54,6 @@ if [ ! -d "$llama" ]; then
     --target "$llama.part" llama-cpp-python
   mv "$llama.part" "$llama"
 fi
-build ci mw_peer_bench
-exec "$python" "$root/scripts/peers/bench.py" --program "$root/build/ci/benchmarks/mw_peer_bench" --folder "$folder" \
+build release mw_peer_bench
+exec "$python" "$root/scripts/peers/bench.py" --program "$root/build/release/benchmarks/mw_peer_bench" --folder "$folder" \
   --llama "$llama" "$@"

@@ -22,10 +22,10 @@ while [ $# -gt 0 ]; do
   shift
 done
 install build test
-build ci mw_plan_tests mw_report_tests
+build release mw_plan_tests mw_report_tests
 export MW_RANDOM_EXPERIMENTS=$experiments MW_RANDOM_SEED=$seed MW_RANDOM_TIMES=$times
-"$root/build/ci/tests/mw_plan_tests" --gtest_filter='PossiblePlans.*'
+"$root/build/release/tests/mw_plan_tests" --gtest_filter='PossiblePlans.*'
 [ "$times" -gt 0 ] || exit 0
-"$root/build/ci/tests/mw_plan_tests" --gtest_filter='Consistency.*'
-"$root/build/ci/tests/mw_report_tests" --gtest_filter='Agreement.*'
-"$root/build/ci/tests/mw_plan_tests" --gtest_filter='Properties.*'
+"$root/build/release/tests/mw_plan_tests" --gtest_filter='Consistency.*'
+"$root/build/release/tests/mw_report_tests" --gtest_filter='Agreement.*'
+"$root/build/release/tests/mw_plan_tests" --gtest_filter='Properties.*'

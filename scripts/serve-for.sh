@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Sourced by check-clients.sh and load-test.sh. serve_for EXPERIMENT [OPTION...] starts `serve` on a free port and sets
 # $address. The server is stopped when the script exits; the script fails if the server does. MESHWRIGHT=PATH selects the
-# program; the default is build/ci, which is built first. end_server stops it before that.
+# program; the default is build/release, which is built first. end_server stops it before that.
 # Returns 1 if the server failed.
 end_server() {
   local served=0
@@ -30,8 +30,8 @@ serve_for() {
   local experiment=$1; shift
   server_folder=$(mktemp -d)
   touch "$server_folder/out" "$server_folder/err"  # they are read below, perhaps before the server has started
-  [ -n "${MESHWRIGHT:-}" ] || build ci meshwright
-  "${MESHWRIGHT:-$root/build/ci/app/meshwright}" serve "$experiment" --port 0 "$@" >"$server_folder/out" 2>"$server_folder/err" &
+  [ -n "${MESHWRIGHT:-}" ] || build release meshwright
+  "${MESHWRIGHT:-$root/build/release/app/meshwright}" serve "$experiment" --port 0 "$@" >"$server_folder/out" 2>"$server_folder/err" &
   server_pid=$!
   trap stop_server EXIT
   for _ in $(seq 600); do

@@ -5,7 +5,7 @@
 # Checks that every answer is as expected, that greedy and seeded answers never change, and that memory, threads and open
 # files of the server do not grow. Prints a table while it runs; exits with 1 if a check fails.
 #   scripts/soak.sh [--seconds N] [--rate REQUESTS_PER_S] [--seed N] [--json FILE] [--experiment FILE]
-# MESHWRIGHT=PATH selects the program; the default is build/ci, which is built first.
+# MESHWRIGHT=PATH selects the program; the default is build/release, which is built first.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 help_and_exit "$@"
 source "$root/scripts/serve-for.sh"

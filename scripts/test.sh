@@ -17,6 +17,6 @@ if [ "${1:-}" = sanitize ]; then
   say "Testing everything under the address and undefined-behaviour sanitizers"
   ctest --preset asan -j 2
 fi
-build ci
+build release mw_base_tests all
 # One more than two cores: many tests wait for servers and processes.
-ctest --preset ci -j 3
+ctest --preset release -j 3

@@ -34,8 +34,8 @@ if [ -z "$tokenizer" ]; then
   say "Training a tokenizer of $vocabulary pieces on $file"
   "$python" "$side" train "$tokenizer" "$vocabulary" "$file"
 fi
-build ci mw_tokenizer_bench
-ours=$("$root/build/ci/benchmarks/mw_tokenizer_bench" "$tokenizer" "$file" "$threads" "$rounds")
+build release mw_tokenizer_bench
+ours=$("$root/build/release/benchmarks/mw_tokenizer_bench" "$tokenizer" "$file" "$threads" "$rounds")
 peer=$(RAYON_NUM_THREADS=$threads "$python" "$side" encode "$tokenizer" "$file" "$rounds")
 OURS=$ours PEER=$peer THREADS=$threads python3 - <<'PYTHON'
 import json, os

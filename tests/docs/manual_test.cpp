@@ -130,7 +130,7 @@ TEST(Manual, KeyTableIsCurrent) {
   const std::string current = key_table();
   if (std::getenv("MW_WRITE_MANUAL")) write_file_atomically(file, text.substr(0, from) + current + text.substr(end));
   EXPECT_EQ(read_file(file).substr(from, current.size()), current)
-      << "write it anew: MW_WRITE_MANUAL=1 build/ci/tests/mw_docs_tests --gtest_filter=Manual.KeyTableIsCurrent";
+      << "write it anew: MW_WRITE_MANUAL=1 build/release/tests/mw_docs_tests --gtest_filter=Manual.KeyTableIsCurrent";
 }
 
 TEST(Manual, ExplainsEveryErrorIdOnce) {

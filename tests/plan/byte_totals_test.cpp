@@ -168,7 +168,7 @@ TEST(ByteTotals, ArePredictedAsRecorded) {
   const std::string predicted = predicted_totals();
   if (std::getenv("MW_WRITE_BYTE_TOTALS")) write_file_atomically(file, predicted);
   EXPECT_EQ(read_file(file), predicted)
-      << "write it anew: MW_WRITE_BYTE_TOTALS=1 build/ci/tests/mw_plan_tests --gtest_filter=ByteTotals.*";
+      << "write it anew: MW_WRITE_BYTE_TOTALS=1 build/release/tests/mw_plan_tests --gtest_filter=ByteTotals.*";
 }
 
 }  // namespace
