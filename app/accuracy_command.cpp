@@ -21,7 +21,7 @@ void add_accuracy_options(CLI::App& command, CommonOptions&, AccuracyOptions& op
   command.add_option("--stack", options.stack, "Only rows of this software stack: maxtext, vllm-gpu ...");
   command.add_option("--chip", options.chip, "Only rows of this chip: h100, v6e ...");
   command.add_option("--kind", options.kind, "Only rows of this kind: training, memory, throughput, tpot or ttft");
-  command.add_flag("--markdown", options.markdown, "Print the chapter of the manual");
+  command.add_flag("--markdown", options.markdown, "Print the tables as Markdown");
 }
 
 int run_accuracy(const CommonOptions& common, const AccuracyOptions& options) {

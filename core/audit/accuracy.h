@@ -95,7 +95,7 @@ std::vector<plan::RowError> errors_for_intervals(const std::vector<AccuracyRow>&
 
 Json to_json(const AccuracyReport& report);
 std::string to_text(const AccuracyReport& report);      // totals, groups, rows
-std::string to_markdown(const AccuracyReport& report);  // the chapter of the manual
+std::string to_markdown(const AccuracyReport& report);  // the tables of resources/hardware/accuracy.md
 std::string interval_text(const AccuracyRow& row);      // "5.1 to 6.8"; "-" without interval
 std::string error_text(const AccuracyRow& row);         // "+4.1 %", "refused"
 std::string totals_text(const AccuracyReport& report);

@@ -221,16 +221,14 @@ std::string to_text(const AccuracyReport& report) {
 std::string to_markdown(const AccuracyReport& report) {
   const AccuracyTables t = tables_of(report);
   std::string out =
-      "# Accuracy of predictions\n\n"
-      "Every published measurement that an experiment can describe, predicted. `scripts/accuracy.sh` writes this "
-      "chapter;\n"
-      "`meshwright accuracy` prints the same tables, and *Accuracy of Predictions...* on the Runs page draws "
-      "them.\n\n" +
+      "# Every published row, predicted\n\n"
+      "Written by `scripts/accuracy.sh`; `meshwright accuracy` prints the same tables. Chapter 11 of the manual has them in\n"
+      "short.\n\n" +
       basis_text(report) +
       "\n\n"
       "Efficiencies are fitted to rows with use calibration only; rows with use holdout are predicted and never "
       "fitted\n"
-      "to. The interval of a row in this chapter comes from the errors on all rows but those of its own run, so\n"
+      "to. The interval of a row here comes from the errors on all rows but those of its own run, so\n"
       "that no row is judged by its own error; it speaks for work like that of the rows. The last\n"
       "column of the first two tables has the share inside and the width of intervals from other publications only, "
       "for "

@@ -71,10 +71,10 @@ SUMMARY = (("prefill", "Prefill of 512, bf16"), ("prefill-f32", "f32"), ("lora-a
 
 
 def fastest_peer(works, name):
-    """Ratio and name, as in "1.35 PyTorch"; "-" for a work without a peer; a dagger where not all ways were measured."""
+    """Ratio and name, as in "1.35 PyTorch"; empty for a work without a peer; a dagger where not all ways were measured."""
     ratios = [(theirs["speed_ratio"], peer, " \u2020" if "ways" in work else "")
               for work in works if work["work"] == name for peer, theirs in work.get("peers", {}).items()]  # fmt: skip
-    return "{:.2f} {}{}".format(*min(ratios)) if ratios else "-"
+    return "{:.2f} {}{}".format(*min(ratios)) if ratios else ""
 
 
 def newest_works(results):
@@ -89,7 +89,7 @@ def newest_works(results):
 
 
 def summary(kinds):
-    """One row for each class of processor, shape and machine."""
+    """One row for each class of processor, shape and machine on which every work was measured."""
     yield "| Two threads; Gemma 3 270M shape where no other is named | " + " | ".join(title for _, title in SUMMARY) + " |"
     yield "|---" * (len(SUMMARY) + 1) + "|"
     names = {name for name, _ in SUMMARY}
@@ -101,7 +101,9 @@ def summary(kinds):
             dates = " and ".join(one["date"] for one in shown)
             works = [work for one in shown for work in one["works"]]
             row = [f"{CLASSES[first['class']]}, {shape}{first['machine']['cpu']}, {dates}"]
-            yield "| " + " | ".join(row + [fastest_peer(works, name) for name, _ in SUMMARY]) + " |"
+            cells = [fastest_peer(works, name) for name, _ in SUMMARY]
+            if all(cells):
+                yield "| " + " | ".join(row + cells) + " |"
 
 
 def main():
