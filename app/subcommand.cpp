@@ -59,7 +59,7 @@ Error unknown_run(const std::filesystem::path& store_folder, const std::string& 
 namespace {
 
 void add_subcommand(CLI::App& root, const Subcommand& subcommand, CommonOptions& common) {
-  CLI::App* command = root.add_subcommand(subcommand.name, subcommand.help);
+  CLI::App* command = root.add_subcommand(subcommand.name, subcommand.help)->group(subcommand.heading);
   command->add_flag_callback(
       "--json", [&common] { common.output = Output::json; }, "Print JSON on standard output, and nothing else");
   add_runs_dir_option(*command, common);
@@ -69,15 +69,23 @@ void add_subcommand(CLI::App& root, const Subcommand& subcommand, CommonOptions&
 }  // namespace
 
 std::vector<Subcommand> all_subcommands() {
-  return {run_subcommand(),      plan_subcommand(),      search_subcommand(),     size_subcommand(),
-          sweep_subcommand(),    tune_subcommand(),      generate_subcommand(),   bench_subcommand(),
-          serve_subcommand(),    calibrate_subcommand(), import_subcommand(),     accuracy_subcommand(),
-          audit_subcommand(),    compare_subcommand(),   export_subcommand(),     port_subcommand(),
-          envelope_subcommand(), cost_subcommand(),      replay_subcommand(),     residuals_subcommand(),
-          verify_subcommand(),   merge_subcommand(),     parity_subcommand(),     convert_subcommand(),
-          watch_subcommand(),    launch_subcommand(),    inspect_subcommand(),    tokens_subcommand(),
-          runs_subcommand(),     models_subcommand(),    report_subcommand(),     bundle_subcommand(),
-          tour_subcommand(),     schema_subcommand(),    completion_subcommand(), man_page_subcommand()};
+  std::vector<Subcommand> all;
+  const auto add = [&](const char* heading, std::initializer_list<Subcommand (*)()> subcommands) {
+    for (const auto& make : subcommands) {
+      all.push_back(make());
+      all.back().heading = heading;
+    }
+  };
+  add("Design", {plan_subcommand, search_subcommand, size_subcommand, envelope_subcommand, cost_subcommand,
+                 port_subcommand, bench_subcommand, calibrate_subcommand, accuracy_subcommand});
+  add("Train", {run_subcommand, tune_subcommand, generate_subcommand, tokens_subcommand, merge_subcommand,
+                parity_subcommand, export_subcommand, launch_subcommand, watch_subcommand});
+  add("Serve", {serve_subcommand, sweep_subcommand, replay_subcommand});
+  add("Compare", {runs_subcommand, compare_subcommand, residuals_subcommand, audit_subcommand, report_subcommand,
+                  verify_subcommand});
+  add("Files", {inspect_subcommand, models_subcommand, import_subcommand, bundle_subcommand, convert_subcommand,
+                schema_subcommand, completion_subcommand, man_page_subcommand, tour_subcommand});
+  return all;
 }
 
 void add_command_line(CLI::App& root, const std::vector<Subcommand>& subcommands, CommonOptions& common,

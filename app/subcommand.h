@@ -39,6 +39,7 @@ struct Subcommand {
   std::function<void(CLI::App& command, CommonOptions& common)> add_options;
   // Returns the exit code of the process. Throws mw::Error.
   std::function<int(const CommonOptions& common)> run;
+  std::string heading{};      // of --help
   bool stops_cleanly = true;  // false: signals end the process at once, StopSignals is not installed
 };
 

@@ -74,9 +74,20 @@ TEST_F(Installed, SaysWhatIsMissingWithoutThem) {
 std::vector<std::string> commands() {
   std::vector<std::string> names;
   const std::string help = meshwright({"--help"}).out;
-  for (size_t at = help.find("Subcommands:"); (at = help.find("\n  ", at)) != std::string::npos; ++at)
+  for (size_t at = help.find("\nDesign:"); (at = help.find("\n  ", at)) != std::string::npos; ++at)
     if (help[at + 3] != ' ') names.push_back(help.substr(at + 3, help.find(' ', at + 3) - at - 3));
   return names;
+}
+
+TEST(Help, GroupsTheSubcommandsByJob) {
+  const std::string help = meshwright({"--help"}).out;
+  size_t at = 0;
+  for (const char* heading : {"\nDesign:\n", "\nTrain:\n", "\nServe:\n", "\nCompare:\n", "\nFiles:\n"}) {
+    const size_t found = help.find(heading, at);
+    ASSERT_NE(found, std::string::npos) << heading;
+    at = found;
+  }
+  EXPECT_EQ(help.find("Subcommands:"), std::string::npos) << "one has no heading";
 }
 
 TEST(Completions, KnowEveryCommandAndKey) {
