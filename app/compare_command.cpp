@@ -8,7 +8,6 @@
 #include "app/subcommand.h"
 #include "app/window.h"
 #include "core/base/files.h"
-#include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/compare/attribution.h"
 #include "core/compare/audited_training.h"
@@ -93,40 +92,19 @@ void print_comparison(const compare::Comparison& comparison) {
   }
   if (comparison.gap && comparison.gap->missing.empty())
     print_text("the gap is that of: %s (%s)\n", comparison.gap->label.c_str(), comparison.gap->unit.c_str());
-  print_text("\n%-44s", "");
-  for (const std::string& name : comparison.names) print_text("  %s", fitted(name, 22).c_str());
-  print_text("\n");
-  for (const compare::ComparisonRow& row : comparison.rows) {
-    print_text("%s", fitted(row.unit.empty() ? row.label : row.label + " (" + row.unit + ")", -44).c_str());
-    for (size_t c = 0; c < row.texts.size(); ++c) {
-      std::string text = row.texts[c].empty() ? "-" : row.texts[c];
-      if (row.deltas[c]) text += "  " + compare::change_text(*row.deltas[c]);
-      if (const std::string share = compare::share_text(row.effects, c); !share.empty()) text += "  " + share;
-      if (!row.marks[c].empty()) text += row.marks[c].starts_with("impossible") ? " !!" : " ?";
-      print_text("  %s", fitted(text, 22).c_str());
-    }
-    print_text("\n");
-  }
-  for (const compare::ComparisonRow& row : comparison.rows)
-    for (size_t c = 0; c < row.marks.size(); ++c)
-      if (row.marks[c].starts_with("impossible"))
-        print_text("!! %s, %s: %s\n", comparison.names[c].c_str(), row.label.c_str(), row.marks[c].c_str());
+  print_text("\n%s", present::to_text(table_of(comparison)).c_str());
 }
 
 void print_snapshots(const std::vector<compare::RunSnapshot>& snapshots, const std::vector<std::string>& names) {
-  const auto print = [](const std::array<std::string, 10>& texts) {
-    constexpr int kWidths[] = {-26, 11, 10, 11, 11, 10, 10, 10, 11, 11};
-    std::vector<TableCell> cells;
-    for (size_t i = 0; i < texts.size(); ++i) cells.push_back({fitted(texts[i], kWidths[i]), 0});
-    print_text("%s\n", table_row(cells).c_str());
-  };
   const auto number = [](const std::optional<double>& value) { return value ? number_text(*value) : std::string("-"); };
-  print({"run", "step", "time", "train/loss", "eval/loss", "rate", "norm", "tokens/s", "memory", "moved"});
+  present::Table table = present::figure_table(
+      {"run", "step", "time", "train/loss", "eval/loss", "rate", "norm", "tokens/s", "memory", "moved"});
   for (const compare::RunSnapshot& s : snapshots)
-    print({names.at(s.column), std::to_string(s.step) + (s.ended ? " (last)" : ""),
-           s.time_s ? to_text(Seconds(*s.time_s)) : "-", number(s.loss), number(s.eval_loss), number(s.learning_rate),
-           number(s.gradient_norm), number(s.tokens_per_second), s.memory ? to_text(*s.memory) : "-",
-           s.moved ? to_text(*s.moved) : "-"});
+    table.add({names.at(s.column), std::to_string(s.step) + (s.ended ? " (last)" : ""),
+               s.time_s ? to_text(Seconds(*s.time_s)) : "-", number(s.loss), number(s.eval_loss),
+               number(s.learning_rate), number(s.gradient_norm), number(s.tokens_per_second),
+               s.memory ? to_text(*s.memory) : "-", s.moved ? to_text(*s.moved) : "-"});
+  print_text("%s", present::to_text(table).c_str());
 }
 
 void add_compare_options(CLI::App& command, CommonOptions&, CompareOptions& options) {

@@ -7,10 +7,10 @@
 #include "app/output.h"
 #include "app/subcommand.h"
 #include "core/base/files.h"
-#include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/compare/replay.h"
 #include "core/experiment/bound_experiment.h"
+#include "core/present/table.h"
 
 namespace mw::app {
 namespace {
@@ -65,43 +65,22 @@ experiment::Experiment replay_server(const CommonOptions& common, const ReplayOp
   return server;
 }
 
-void print_cells(const std::vector<TableCell>& cells) {
-  print_text("%s\n", table_row(cells).c_str());
-}
-
 void print_replay(const formats::BenchSet& recorded, const formats::BenchSet& predicted) {
   print_text("%s\n", predicted.name.c_str());
-  print_cells({{"input", 7},
-               {"rate", 9},
-               {"requests", 9},
-               {"TTFT p50, ms", 22},
-               {"TPOT p50, ms", 22},
-               {"output tokens/s", 22}});
-  print_cells({{"tokens", 7},
-               {"req/s", 9},
-               {"", 9},
-               {"recorded", 11},
-               {"predicted", 10},
-               {"recorded", 11},
-               {"predicted", 10},
-               {"recorded", 11},
-               {"predicted", 10}});
+  present::Table table = present::figure_table({"input tokens", "requests/s", "requests", "TTFT p50, recorded (ms)",
+                                                "predicted (ms)", "TPOT p50, recorded (ms)", "predicted (ms)",
+                                                "output, recorded (tokens/s)", "predicted (tokens/s)"});
+  table.columns.push_back({.title = "verdict", .align = present::Align::left});
   for (size_t i = 0; i < predicted.points.size(); ++i) {
     const formats::BenchPoint &was = recorded.points[i], &is = predicted.points[i];
     const std::string rate = std::isnan(was.request_rate) && was.max_concurrency > 0
                                  ? std::to_string(was.max_concurrency) + " users"
                                  : number_or_dash(was.request_rate);
-    print_cells({{std::to_string(is.input_len), 7},
-                 {rate, 9},
-                 {std::to_string(is.completed), 9},
-                 {number_or_dash(was.ttft.median), 11},
-                 {number_or_dash(is.ttft.median), 10},
-                 {number_or_dash(was.tpot.median), 11},
-                 {number_or_dash(is.tpot.median), 10},
-                 {number_or_dash(was.output_throughput), 11},
-                 {number_or_dash(is.output_throughput), 10},
-                 {" " + is.verdict, 0}});
+    table.add({std::to_string(is.input_len), rate, std::to_string(is.completed), number_or_dash(was.ttft.median),
+               number_or_dash(is.ttft.median), number_or_dash(was.tpot.median), number_or_dash(is.tpot.median),
+               number_or_dash(was.output_throughput), number_or_dash(is.output_throughput), is.verdict});
   }
+  print_text("%s", present::to_text(table).c_str());
   for (const std::string& note : predicted.notes) print_text("%s\n", note.c_str());
 }
 
@@ -114,30 +93,26 @@ std::string figure_text(double value, const std::optional<double>& delta) {
 
 void print_explanation(const Json& explained) {
   std::string point;
+  present::Table table;
+  const auto print = [&] {
+    if (!point.empty()) print_text("\n%s, by cause (predicted)\n%s", point.c_str(), present::to_text(table).c_str());
+  };
   for (const compare::ReplayRow& row : compare::replay_rows(explained)) {
     if (row.point != point) {
+      print();
       point = row.point;
-      print_text("\n%s, by cause (predicted)\n", point.c_str());
-      print_cells({{"cause", -26},
-                   {"TTFT p99, ms", 20},
-                   {"TPOT p99, ms", 20},
-                   {"E2E p99, ms", 20},
-                   {"USD", 22},
-                   {"USD per 1M tokens", 20},
-                   {" change", 0}});
+      table = present::figure_table(
+          {"cause", "TTFT p99 (ms)", "TPOT p99 (ms)", "E2E p99 (ms)", "USD", "USD per 1M tokens"});
+      table.columns.push_back({.title = "change", .align = present::Align::left});
     }
     using F = compare::ReplayFigures;
     const auto text = [&](double F::*figure) {
       return figure_text(row.figures.*figure, row.delta ? std::optional((*row.delta).*figure) : std::nullopt);
     };
-    print_cells({{row.name, -26},
-                 {text(&F::ttft_p99_ms), 20},
-                 {text(&F::tpot_p99_ms), 20},
-                 {text(&F::e2el_p99_ms), 20},
-                 {text(&F::usd), 22},
-                 {text(&F::usd_per_million_output_tokens), 20},
-                 {" " + row.text, 0}});
+    table.add({row.name, text(&F::ttft_p99_ms), text(&F::tpot_p99_ms), text(&F::e2el_p99_ms), text(&F::usd),
+               text(&F::usd_per_million_output_tokens), row.text});
   }
+  print();
 }
 
 Json replay_points(const formats::BenchSet& set) {

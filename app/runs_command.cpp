@@ -3,9 +3,9 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
-#include "core/base/text.h"
 #include "core/data/dataset/row_cache.h"
 #include "core/plan/experiment/costing.h"
+#include "core/present/table.h"
 
 namespace mw::app {
 namespace {
@@ -32,23 +32,21 @@ Json run_json(const store::RunRow& run, const std::optional<plan::RunCost>& cost
 }
 
 void print_runs(const std::vector<store::RunRow>& rows, const std::vector<std::optional<plan::RunCost>>& costs) {
-  const auto print = [](const std::array<std::string, 10>& texts) {
-    constexpr int kWidths[] = {-8, -9, -20, 11, 10, 10, 9, 10, 10, 0};
-    std::vector<TableCell> cells;
-    for (size_t i = 0; i < texts.size(); ++i) cells.push_back({texts[i], kWidths[i]});
-    print_text("%s\n", table_row(cells).c_str());
-  };
   const auto number = [](const std::optional<double>& value) { return value ? number_text(*value) : std::string("-"); };
-  print({"run", "state", "started (UTC)", "steps", "train/loss", "eval/loss", "time", "cost", "peak", " name"});
+  present::Table table = present::left_table({"run", "state", "started (UTC)"});
+  for (const char* title : {"steps", "train/loss", "eval/loss", "time", "cost", "peak"})
+    table.columns.push_back({.title = title});
+  table.columns.push_back({.title = "name", .align = present::Align::left});
   for (size_t i = 0; i < rows.size(); ++i) {
     const store::RunRow& run = rows[i];
     const auto& cost = costs[i];
-    print({run.id, std::string(to_string(run.state)), run.created,
-           padded(std::to_string(run.steps_done), 5) + "/" + padded(std::to_string(run.steps_total), -5),
-           number(run.train_loss), number(run.eval_loss), run.seconds > 0 ? to_text(Seconds(run.seconds)) : "-",
-           cost ? (cost->is_predicted ? "~" : "") + to_text(Usd(cost->usd)) : "-",
-           run.peak > Bytes(0) ? to_text(run.peak) : "-", " " + run.name});
+    table.add({run.id, std::string(to_string(run.state)), run.created,
+               std::to_string(run.steps_done) + "/" + std::to_string(run.steps_total), number(run.train_loss),
+               number(run.eval_loss), run.seconds > 0 ? to_text(Seconds(run.seconds)) : "-",
+               cost ? (cost->is_predicted ? "~" : "") + to_text(Usd(cost->usd)) : "-",
+               run.peak > Bytes(0) ? to_text(run.peak) : "-", run.name});
   }
+  print_text("%s", present::to_text(table).c_str());
 }
 
 int list_runs(const CommonOptions& common) {

@@ -4,6 +4,7 @@
 #include "core/audit/accuracy.h"
 #include "core/audit/calibrating.h"
 #include "core/base/text.h"
+#include "core/present/table.h"
 
 namespace mw::audit {
 namespace {
@@ -27,90 +28,50 @@ std::string kind_text(const AccuracyGroup& g) {
          (g.stable_only ? ", stable load" : "");
 }
 
-using Cells = std::vector<std::string>;
+using present::Cell;
+using present::Table;
 
-Cells group_cells(const AccuracyGroup& g) {
-  return {std::to_string(g.rows), std::to_string(g.refused),
-          tenths_text(g.mean),    tenths_text(g.median),
-          tenths_text(g.worst),   std::to_string(g.off),
-          coverage_text(g),       g.with_interval > 0 ? tenths_text(g.median_width) : "-",
-          apart_text(g)};
+Table table_with(const std::vector<const char*>& names, const std::vector<const char*>& figures) {
+  Table table = present::left_table(names);
+  for (const char* title : figures) table.columns.push_back({.title = title});
+  return table;
 }
-const Cells kGroupTitles{"rows",
-                         "refused",
-                         "mean error",
-                         "median",
-                         "worst",
-                         "off by > 30 %",
-                         "inside the interval",
-                         "median width",
-                         "both without the publication"};
 
-Cells total_line(const AccuracyGroup& g) {
-  Cells line{kind_text(g), use_text(g.use)};
-  const Cells rest = group_cells(g);
-  line.insert(line.end(), rest.begin(), rest.end());
-  return line;
-}
-Cells group_line(const AccuracyGroup& g) {
-  Cells line{kind_text(g), g.stack, g.chip, use_text(g.use)};
-  const Cells rest = group_cells(g);
-  line.insert(line.end(), rest.begin(), rest.end());
-  return line;
-}
-Cells row_line(const AccuracyRow& r) {
-  return {r.id + (r.counted ? "" : " (alternative)"),
-          use_text(r.use),
-          r.stack,
-          r.chip,
-          number_text(r.measured),
-          r.refused.empty() ? number_text(r.predicted) : "-",
-          r.unit,
-          error_text(r),
-          interval_text(r),
-          !r.refused.empty()  ? "refused"
-          : !r.has_interval() ? "-"
-          : r.is_inside()     ? "yes"
-                              : "no"};
+void add_group(std::vector<Cell> cells, const AccuracyGroup& g, Table& table) {
+  for (const std::string& text : {std::to_string(g.rows), std::to_string(g.refused), tenths_text(g.mean),
+                                  tenths_text(g.median), tenths_text(g.worst), std::to_string(g.off), coverage_text(g),
+                                  g.with_interval > 0 ? tenths_text(g.median_width) : std::string("-"), apart_text(g)})
+    cells.emplace_back(text);
+  table.add(std::move(cells));
 }
 
 struct AccuracyTables {
-  std::vector<Cells> totals, groups, rows;  // the first line has the titles
+  Table totals, groups, rows;
 };
 
 AccuracyTables tables_of(const AccuracyReport& report) {
-  AccuracyTables t;
-  t.totals = {{"kind", "use"}};
-  t.groups = {{"kind", "stack", "chip", "use"}};
-  for (auto* lines : {&t.totals, &t.groups})
-    lines->front().insert(lines->front().end(), kGroupTitles.begin(), kGroupTitles.end());
-  t.rows = {{"row", "use", "stack", "chip", "measured", "predicted", "unit", "error", "90 % interval", "inside"}};
-  for (const AccuracyGroup& g : report.totals) t.totals.push_back(total_line(g));
-  for (const AccuracyGroup& g : report.groups) t.groups.push_back(group_line(g));
-  for (const AccuracyRow& r : report.rows) t.rows.push_back(row_line(r));
+  const std::vector<const char*> figures{"rows",
+                                         "refused",
+                                         "mean error",
+                                         "median",
+                                         "worst",
+                                         "off by > 30 %",
+                                         "inside the interval",
+                                         "median width",
+                                         "both without the publication"};
+  AccuracyTables t{table_with({"kind", "use"}, figures), table_with({"kind", "stack", "chip", "use"}, figures),
+                   table_with({"row", "use", "stack", "chip"},
+                              {"measured", "predicted", "unit", "error", "90 % interval", "inside"})};
+  for (const AccuracyGroup& g : report.totals) add_group({kind_text(g), use_text(g.use)}, g, t.totals);
+  for (const AccuracyGroup& g : report.groups) add_group({kind_text(g), g.stack, g.chip, use_text(g.use)}, g, t.groups);
+  for (const AccuracyRow& r : report.rows)
+    t.rows.add({r.id + (r.counted ? "" : " (alternative)"), use_text(r.use), r.stack, r.chip, number_text(r.measured),
+                r.refused.empty() ? number_text(r.predicted) : "-", r.unit, error_text(r), interval_text(r),
+                !r.refused.empty()  ? "refused"
+                : !r.has_interval() ? "-"
+                : r.is_inside()     ? "yes"
+                                    : "no"});
   return t;
-}
-
-std::string plain_table(const std::vector<Cells>& lines) {
-  std::vector<size_t> widths(lines.front().size(), 0);
-  for (const Cells& line : lines)
-    for (size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], characters(line[c]));
-  std::string out;
-  for (const Cells& line : lines) {
-    std::string text = " ";
-    for (size_t c = 0; c < line.size(); ++c) text += " " + padded(line[c], -static_cast<int>(widths[c]) - 1);
-    out += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
-  }
-  return out;
-}
-
-std::string markdown_table(const std::vector<Cells>& lines) {
-  const auto row = [](const Cells& cells) { return "| " + joined(cells, " | ") + " |\n"; };
-  std::string out = row(lines.front()) + "|";
-  for (size_t c = 0; c < lines.front().size(); ++c) out += "---|";
-  out += "\n";
-  for (size_t i = 1; i < lines.size(); ++i) out += row(lines[i]);
-  return out;
 }
 
 std::string basis_text(const AccuracyReport& report) {
@@ -189,7 +150,7 @@ std::string error_text(const AccuracyRow& row) {
 }
 
 std::string totals_text(const AccuracyReport& report) {
-  return plain_table(tables_of(report).totals);
+  return present::to_text(tables_of(report).totals, 2);
 }
 
 Json to_json(const AccuracyReport& report) {
@@ -209,9 +170,9 @@ Json to_json(const AccuracyReport& report) {
 
 std::string to_text(const AccuracyReport& report) {
   const AccuracyTables t = tables_of(report);
-  std::string out = "Rows (error of time or bytes: + is predicted too slow or too large)\n" + plain_table(t.rows) +
-                    "\nBy kind, stack and chip\n" + plain_table(t.groups) + "\nBy kind\n" + plain_table(t.totals) +
-                    intervals_text(report.intervals) + "\n";
+  std::string out = "Rows (error of time or bytes: + is predicted too slow or too large)\n" +
+                    present::to_text(t.rows, 2) + "\nBy kind, stack and chip\n" + present::to_text(t.groups, 2) +
+                    "\nBy kind\n" + present::to_text(t.totals, 2) + intervals_text(report.intervals) + "\n";
   for (const AccuracyRow& r : report.rows)
     if (!r.refused.empty()) out += "refused: " + r.id + ": " + r.refused + "\n";
   return out + std::to_string(report.left_out.size()) +
@@ -222,7 +183,8 @@ std::string to_markdown(const AccuracyReport& report) {
   const AccuracyTables t = tables_of(report);
   std::string out =
       "# Every published row, predicted\n\n"
-      "Written by `scripts/accuracy.sh`; `meshwright accuracy` prints the same tables. Chapter 11 of the manual has them in\n"
+      "Written by `scripts/accuracy.sh`; `meshwright accuracy` prints the same tables. Chapter 11 of the manual has "
+      "them in\n"
       "short.\n\n" +
       basis_text(report) +
       "\n\n"
@@ -238,8 +200,8 @@ std::string to_markdown(const AccuracyReport& report) {
       "100 %.\n"
       "Means leave out rows marked as an alternative, which differ from another row in one assumption.\n\n"
       "## By kind\n\n" +
-      markdown_table(t.totals) + "\n" + intervals_text(report.intervals) + "\n\n## By kind, stack and chip\n\n" +
-      markdown_table(t.groups) + "\n## Rows\n\n" + markdown_table(t.rows);
+      present::to_markdown(t.totals) + "\n" + intervals_text(report.intervals) + "\n\n## By kind, stack and chip\n\n" +
+      present::to_markdown(t.groups) + "\n## Rows\n\n" + present::to_markdown(t.rows);
   for (const AccuracyRow& r : report.rows)
     if (!r.refused.empty()) out += "\nRefused: " + r.id + ": " + r.refused + "\n";
   out += "\n## Published, but left out\n\n";

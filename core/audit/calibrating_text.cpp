@@ -5,6 +5,7 @@
 
 #include "core/audit/calibrating.h"
 #include "core/base/text.h"
+#include "core/present/table.h"
 
 namespace mw::audit {
 namespace {
@@ -12,46 +13,29 @@ namespace {
 using plan::Proposal;
 using plan::ProposedRow;
 
-// Formats a table: first column left-aligned, other columns right-aligned, width by content.
-std::string table(const std::vector<std::vector<std::string>>& lines) {
-  std::vector<size_t> widths(lines.front().size(), 0);
-  for (const auto& line : lines)
-    for (size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], characters(line[c]));
-  std::string out;
-  for (const auto& line : lines) {
-    std::string text = "  ";
-    for (size_t c = 0; c < line.size(); ++c) {
-      const int width = static_cast<int>(widths[c]);
-      text += (c > 0 ? "  " : "") + padded(line[c], c == 0 ? -width : width);
-    }
-    out += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
-  }
-  return out;
-}
-
 std::string rows_text(const Proposal& p) {
-  std::vector<std::vector<std::string>> lines{
-      {"row", "chip", "stack", "unit", "measured", "now", "held out", "fitted", "error now", "held out", "fitted"}};
+  present::Table table = present::figure_table(
+      {"row", "chip", "stack", "unit", "measured", "now", "held out", "fitted", "error now", "held out", "fitted"});
   for (const ProposedRow& r : p.rows) {
     const plan::Measurement& m = r.measured;
     const auto held_out = [&](auto text) { return r.held_out ? text(*r.held_out) : std::string("-"); };
-    lines.push_back(
-        {m.id + (r.used() ? "" : " (not fitted)"), m.request.target.chip.id,
-         std::string(model::to_string(m.request.stack)), m.unit, number_text(m.value), number_text(r.now.predicted),
-         held_out([](const plan::RowPrediction& c) { return number_text(c.predicted); }),
-         number_text(r.fitted.predicted), error_text(r.now.error),
-         held_out([](const plan::RowPrediction& c) { return error_text(c.error); }), error_text(r.fitted.error)});
+    table.add({m.id + (r.used() ? "" : " (not fitted)"), m.request.target.chip.id,
+               std::string(model::to_string(m.request.stack)), m.unit, number_text(m.value),
+               number_text(r.now.predicted),
+               held_out([](const plan::RowPrediction& c) { return number_text(c.predicted); }),
+               number_text(r.fitted.predicted), error_text(r.now.error),
+               held_out([](const plan::RowPrediction& c) { return error_text(c.error); }), error_text(r.fitted.error)});
   }
-  return table(lines);
+  return present::to_text(table, 2);
 }
 
 std::string efficiencies_text(const Proposal& p) {
-  std::vector<std::vector<std::string>> lines{{"efficiency", "chip", "stack", "now", "proposed (interval)", "rows"}};
+  present::Table table = present::figure_table({"efficiency", "chip", "stack", "now", "proposed (interval)", "rows"});
   for (const plan::ProposedEfficiency& e : p.efficiencies)
-    lines.push_back({e.factor.name + (e.at_limit ? " (at its limit)" : ""), e.factor.chip,
-                     std::string(model::to_string(e.factor.stack)), number_text(e.before, 3),
-                     interval_text(e.after, e.low, e.high), std::to_string(e.factor.rows.size())});
-  return table(lines);
+    table.add({e.factor.name + (e.at_limit ? " (at its limit)" : ""), e.factor.chip,
+               std::string(model::to_string(e.factor.stack)), number_text(e.before, 3),
+               interval_text(e.after, e.low, e.high), std::to_string(e.factor.rows.size())});
+  return present::to_text(table, 2);
 }
 
 }  // namespace

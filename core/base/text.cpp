@@ -36,6 +36,24 @@ std::string shell_quoted(std::string_view text) {
   return out + "'";
 }
 
+std::string spreadsheet_text(const std::string& text) {
+  if (text.empty() || std::string_view("=+-@\t\r").find(text[0]) == std::string_view::npos) return text;
+  double number = 0;
+  const char* const begin = text.data() + (text[0] == '+');
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, number);
+  const bool is_number = error == std::errc{} && (stop == end || std::string_view(stop, end) == " %");
+  return is_number || text == "-" ? text : "'" + text;
+}
+
+std::string csv_cell(const std::string& content) {
+  std::string text = spreadsheet_text(content);
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
 std::string escape_markdown(std::string_view text) {
   std::string out;
   for (const char c : text) {

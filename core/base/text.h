@@ -93,6 +93,11 @@ inline double shortest_double(float value) {
 // One literal word: 'it'\''s'. The text ends at a NUL byte.
 std::string shell_quoted(std::string_view text);
 
+// Prepends an apostrophe to text that a spreadsheet would interpret as a formula (=, +, -, @, tab or carriage return
+// first, and not a number), as OWASP recommends.
+std::string spreadsheet_text(const std::string& text);
+std::string csv_cell(const std::string& content);  // spreadsheet_text(), quoted if necessary
+
 // One line of plain text: markup of Markdown, HTML and tables is escaped, line ends become spaces.
 std::string escape_markdown(std::string_view text);
 

@@ -10,6 +10,7 @@
 #include "core/base/json.h"
 #include "core/formats/results/bench_result.h"
 #include "core/plan/calibration/plan_context.h"
+#include "core/present/table.h"
 #include "core/store/store.h"
 #include "core/views/run_view.h"
 #include "core/views/sweep_view.h"
@@ -104,7 +105,7 @@ struct Comparison {
 Comparison compare(const std::vector<ComparedRun>& runs);  // throws Error COMPARE for fewer than two
 Comparison results_of(const ComparedRun& run);             // the rows of one run: results without changes
 
-std::string change_text(double delta);  // "+1.2 %", "-96 %", "+2.6e-05 %", "="
+using present::change_text;
 // "explains 38 % of gap (+12 % predicted)", by name for more than two columns; "not estimated: ..."; empty before
 // the estimate.
 std::string effects_text(const Comparison& comparison, const Effects& effects);
@@ -113,6 +114,8 @@ std::string share_text(const Effects& effects, size_t column);
 
 // {rows: [{key, values, delta}], warnings: [...], verdict}, as printed by `compare --json`.
 Json to_json(const Comparison& comparison);
+// A column for each run; remarks are the audit findings.
+present::Table table_of(const Comparison& comparison);
 std::string to_csv(const Comparison& comparison);
 std::string to_markdown(const Comparison& comparison);
 std::string to_latex(const Comparison& comparison);

@@ -1,81 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats a comparison as JSON, CSV, Markdown and LaTeX. Marks become notes below the table.
+// A comparison as JSON and as a table: CSV, Markdown and LaTeX.
 #include <cmath>
 
+#include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/compare/comparison.h"
-#include "core/formats/results/csv.h"
+#include "core/present/table.h"
 
 namespace mw::compare {
-namespace {
-
-std::string escaped_markdown(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|' || c == '*' || c == '_' || c == '`' || c == '\\' || c == '<' || c == '[') out += '\\';
-    out += c == '\n' || c == '\r' ? ' ' : c;
-  }
-  return out;
-}
-
-std::string escaped_latex(const std::string& text) {
-  std::string out;
-  for (const char c : text) switch (c) {
-      case '\\':
-        out += "\\textbackslash{}";
-        break;
-      case '~':
-        out += "\\textasciitilde{}";
-        break;
-      case '^':
-        out += "\\textasciicircum{}";
-        break;
-      case '<':
-        out += "\\textless{}";
-        break;
-      case '>':
-        out += "\\textgreater{}";
-        break;
-      case '\n':
-      case '\r':
-        out += ' ';
-        break;
-      case '&':
-      case '%':
-      case '$':
-      case '#':
-      case '_':
-      case '{':
-      case '}':
-        out += '\\';
-        [[fallthrough]];
-      default:
-        out += c;
-    }
-  return out;
-}
-
-// Returns "61  -96 %  (2)" and appends the note of the mark to `notes`.
-std::string cell(const ComparisonRow& row, size_t column, const Comparison& comparison,
-                 std::vector<std::string>& notes) {
-  std::string text = row.texts[column];
-  if (text.empty()) return row.kind == ComparisonRow::Kind::setting ? "not recorded" : "";
-  if (row.deltas[column]) text += "  " + change_text(*row.deltas[column]);
-  if (!row.marks[column].empty()) {
-    notes.push_back(comparison.names[column] + ", " + row.label + ": " + row.marks[column]);
-    text += "  (" + std::to_string(notes.size()) + ")";
-  }
-  return text;
-}
-
-}  // namespace
-
-std::string change_text(double delta) {
-  if (delta == 0) return "=";
-  const double p = delta * 100;
-  const std::string digits = std::abs(p) < 9.95 ? number_text(p, 2) : std::to_string(std::llround(p));
-  return (p >= 0 ? "+" : "") + digits + " %";
-}
 
 std::string share_text(const Effects& effects, size_t column) {
   if (column >= effects.by_column.size() || !effects.by_column[column] || !effects.by_column[column]->share) return {};
@@ -169,68 +101,46 @@ Json to_json(const Comparison& comparison) {
   return out;
 }
 
-std::string to_csv(const Comparison& comparison) {
-  std::string out = "key,label,unit";
-  for (size_t c = 0; c < comparison.names.size(); ++c) {
-    out += "," + formats::csv_cell(comparison.names[c]);
-    if (c > 0) out += "," + formats::csv_cell(comparison.names[c] + ", change");
-  }
-  out += ",marks\n";
+present::Table table_of(const Comparison& comparison) {
+  present::Table table{.columns = {{.align = present::Align::left}}};
+  for (const std::string& name : comparison.names)
+    table.columns.push_back({.title = name, .compared = table.columns.size() > 1});
   for (const ComparisonRow& row : comparison.rows) {
-    out += formats::csv_cell(row.key) + "," + formats::csv_cell(row.label) + "," + formats::csv_cell(row.unit);
-    std::string marks;
+    present::Row& out = table.rows.emplace_back(present::Row{row.key, row.unit, {row.label}});
     for (size_t c = 0; c < row.texts.size(); ++c) {
-      out += "," + (row.values[c] ? number_text(*row.values[c], 10) : formats::csv_cell(row.texts[c]));
-      if (c > 0) out += "," + (row.deltas[c] ? number_text(*row.deltas[c], 6) : std::string());
-      if (!row.marks[c].empty()) marks += (marks.empty() ? "" : "; ") + comparison.names[c] + ": " + row.marks[c];
+      present::Cell& cell = out.cells.emplace_back(row.texts[c]);
+      if (row.texts[c].empty()) cell.text = row.kind == ComparisonRow::Kind::setting ? "not recorded" : "-";
+      cell.number = row.values[c];
+      cell.change = row.deltas[c];
+      cell.note = share_text(row.effects, c);
+      cell.remark = row.marks[c];
+      if (row.marks[c].starts_with("impossible")) cell.mark = present::Mark::bad;
     }
-    out += "," + formats::csv_cell(marks) + "\n";
   }
-  const std::string rest(2 * comparison.names.size() + 1, ',');  // as many fields as the header
-  out += "verdict," + std::string(to_string(comparison.verdict)) + rest + "\n";
+  return table;
+}
+
+std::string to_csv(const Comparison& comparison) {
+  present::Table table = table_of(comparison);
+  table.rows.push_back({"verdict", {}, {std::string(to_string(comparison.verdict))}});
   for (const Confounder& c : comparison.confounders)
-    out += formats::csv_cell("confounder." + c.key) + "," + formats::csv_cell(with_effects_text(comparison, c)) + rest +
-           "\n";
-  return out;
+    table.rows.push_back({"confounder." + c.key, {}, {with_effects_text(comparison, c)}});
+  return present::to_csv(table);
 }
 
 std::string to_markdown(const Comparison& comparison) {
   std::string out = "**Verdict: " + std::string(verdict_text(comparison.verdict)) + "**\n\n";
   for (const Confounder& c : comparison.confounders)
-    out += "- " + escaped_markdown(with_effects_text(comparison, c)) + "\n";
-  out += (comparison.confounders.empty() ? "| |" : "\n| |");
-  for (const std::string& name : comparison.names) out += " " + escaped_markdown(name) + " |";
-  out += "\n|---|";
-  for (size_t c = 0; c < comparison.names.size(); ++c) out += "---:|";
-  out += "\n";
-  std::vector<std::string> notes;
-  for (const ComparisonRow& row : comparison.rows) {
-    out += "| " + escaped_markdown(row.title()) + " |";
-    for (size_t c = 0; c < row.texts.size(); ++c) out += " " + escaped_markdown(cell(row, c, comparison, notes)) + " |";
-    out += "\n";
-  }
-  for (size_t i = 0; i < notes.size(); ++i)
-    out += (i == 0 ? "\n" : "") + std::string("(") + std::to_string(i + 1) + ") " + escaped_markdown(notes[i]) + "  \n";
-  return out;
+    out += "- " + escape_markdown(with_effects_text(comparison, c)) + "\n";
+  return out + (comparison.confounders.empty() ? "" : "\n") + present::to_markdown(table_of(comparison));
 }
 
 std::string to_latex(const Comparison& comparison) {
-  std::string out =
-      "% needs no package\n\\begin{tabular}{l" + std::string(comparison.names.size(), 'r') + "}\n\\hline\n";
-  for (const std::string& name : comparison.names) out += " & " + escaped_latex(name);
-  out += " \\\\\n\\hline\n";
-  std::vector<std::string> notes;
-  for (const ComparisonRow& row : comparison.rows) {
-    out += escaped_latex(row.title());
-    for (size_t c = 0; c < row.texts.size(); ++c) out += " & " + escaped_latex(cell(row, c, comparison, notes));
-    out += " \\\\\n";
-  }
-  out += "\\hline\n\\end{tabular}\n\n\\noindent Verdict: " + std::string(verdict_text(comparison.verdict)) + ".";
+  std::string out = present::to_latex(table_of(comparison)) +
+                    "\n\\noindent Verdict: " + std::string(verdict_text(comparison.verdict)) + ".\n";
   for (const Confounder& c : comparison.confounders)
-    out += "\n" + escaped_latex(with_effects_text(comparison, c)) + ".";
-  for (size_t i = 0; i < notes.size(); ++i)
-    out += "\n\n\\noindent (" + std::to_string(i + 1) + ") " + escaped_latex(notes[i]) + ".";
-  return out + "\n";
+    out += present::escape_latex(with_effects_text(comparison, c)) + ".\n";
+  return out;
 }
 
 }  // namespace mw::compare

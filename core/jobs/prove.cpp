@@ -7,11 +7,11 @@
 #include <map>
 #include <tuple>
 
-#include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/jobs/out_of_memory.h"
 #include "core/plan/document/engine_request.h"
 #include "core/plan/prediction/memory.h"
+#include "core/present/table.h"
 #include "core/train/settings.h"
 
 namespace mw::jobs {
@@ -110,8 +110,8 @@ Json to_json(const TrafficComparison& t) {
 
 // One line per part and step, with the tensor whose difference is closest to its bound.
 std::string tensor_lines(const train::MeshComparison& proof) {
-  std::string text = "  " + padded("step", -6) + padded("compared", -16) + padded("tensors", -9) +
-                     padded("largest difference", -20) + padded("allowed there", -15) + "of\n";
+  present::Table table =
+      present::left_table({"step", "compared", "tensors", "largest difference", "allowed there", "of", "tensor", ""});
   for (size_t i = 0; i < proof.tensors.size();) {
     // The parts of one tensor are adjacent, so each part is counted over the whole step.
     const TensorComparison& first = proof.tensors[i];
@@ -130,15 +130,13 @@ std::string tensor_lines(const train::MeshComparison& proof) {
         broken += !t.holds();
         if (!worst || share_of(t) > share_of(*worst)) worst = &t;
       }
-      text += "  " + padded(first.step > 0 ? std::to_string(first.step) : "start", -6) + padded(part, -16) +
-              padded(std::to_string(count), -9) + padded(power(worst->difference), -20) +
-              padded(power(worst->bound), -15) + power(worst->magnitude) +
-              (worst->tensor.empty() ? "" : "  " + worst->tensor) +
-              (broken > 0 ? "  BROKEN in " + std::to_string(broken) : "") + "\n";
+      table.add({first.step > 0 ? std::to_string(first.step) : "start", part, std::to_string(count),
+                 power(worst->difference), power(worst->bound), power(worst->magnitude), worst->tensor,
+                 broken > 0 ? "BROKEN in " + std::to_string(broken) : std::string()});
     }
     i = end;
   }
-  return text;
+  return present::to_text(table, 2);
 }
 
 std::string traffic_lines(const train::MeshComparison& proof) {
@@ -154,16 +152,14 @@ std::string traffic_lines(const train::MeshComparison& proof) {
     ++sum.entries;
     sum.broken += !t.holds();
   }
-  std::string text = "  " + padded("axis", -6) + padded("collective", -28) + padded("compared", -10) +
-                     padded("planned", -12) + "counted\n";
+  present::Table table = present::left_table({"axis", "collective", "compared", "planned", "counted", "cause", ""});
   for (const auto& [key, sum] : sums) {
     const auto& [axis, phase, kind, cause] = key;
-    text += "  " + padded(axis, -6) + padded(mesh::to_string(kind) + ", " + mesh::to_string(phase), -28) +
-            padded(std::to_string(sum.entries), -10) + padded(to_text(sum.planned), -12) +
-            padded(to_text(sum.counted), -12) + mesh::to_string(cause) +
-            (sum.broken > 0 ? "  BROKEN in " + std::to_string(sum.broken) : "") + "\n";
+    table.add({axis, mesh::to_string(kind) + ", " + mesh::to_string(phase), std::to_string(sum.entries),
+               to_text(sum.planned), to_text(sum.counted), mesh::to_string(cause),
+               sum.broken > 0 ? "BROKEN in " + std::to_string(sum.broken) : std::string()});
   }
-  return text;
+  return present::to_text(table, 2);
 }
 
 std::string memory_lines(const MeshProof& p) {
@@ -177,12 +173,12 @@ std::string memory_lines(const MeshProof& p) {
     broken += !m.holds();
     if (!at || off(m) > off(*at)) at = &m;
   }
-  std::string text = "  " + padded("memory", -14) + padded("predicted", -12) + padded("measured", -12) + "device\n";
+  present::Table table = present::left_table({"memory", "predicted", "measured", "device", ""});
   for (const auto& [category, entry] : worst)
-    text += "  " + padded(std::string(to_string(category)), -14) + padded(to_text(entry.first->predicted), -12) +
-            padded(to_text(entry.first->measured), -12) + std::to_string(entry.first->device) +
-            (entry.second > 0 ? "  BROKEN on " + std::to_string(entry.second) : "") + "\n";
-  return text;
+    table.add({std::string(to_string(category)), to_text(entry.first->predicted), to_text(entry.first->measured),
+               std::to_string(entry.first->device),
+               entry.second > 0 ? "BROKEN on " + std::to_string(entry.second) : std::string()});
+  return present::to_text(table, 2);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "core/experiment/bound_experiment.h"
 #include "core/experiment/parameters.h"
 #include "core/jobs/job.h"
+#include "core/present/table.h"
 #include "core/train/settings.h"
 
 namespace mw::jobs {
@@ -473,11 +474,12 @@ std::string to_text(const TuneReport& report) {
     return sign * *a->value < sign * *b->value;
   });
   std::string out = report.id + ": " + std::to_string(sorted.size()) + " trials by " + report.options.metric + "\n";
+  present::Table table = present::figure_table({"run", "steps", report.options.metric.c_str()});
+  table.columns.push_back({.title = "settings", .align = present::Align::left});
   for (const TuneTrial* t : sorted)
-    out += fitted(t->run.empty() ? "-" : t->run, -9) + " " + padded(std::to_string(t->steps), 7) + " steps  " +
-           padded(t->value ? number_text(*t->value) : "-", 10) + "  " + joined(t->sets, "  ") +
-           (report.best && t == &report.trials[*report.best] ? "  (best)" : "") + "\n";
-  return out;
+    table.add({t->run.empty() ? "-" : t->run, std::to_string(t->steps), t->value ? number_text(*t->value) : "-",
+               joined(t->sets, "  ") + (report.best && t == &report.trials[*report.best] ? "  (best)" : "")});
+  return out + present::to_text(table);
 }
 
 }  // namespace mw::jobs

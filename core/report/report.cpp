@@ -11,7 +11,7 @@
 #include "core/experiment/parameters.h"
 #include "core/formats/results/bench_import.h"
 #include "core/plan/experiment/experiment_plan.h"
-#include "core/report/html.h"
+#include "core/present/html.h"
 #include "core/report/report_charts.h"
 #include "core/store/run_settings.h"
 
@@ -20,6 +20,7 @@ namespace {
 
 using compare::ComparedRun;
 using compare::ComparisonRow;
+using namespace present;
 
 // Texts of a value of the Started event: a text, or "name value, name value" of an object.
 std::string info_text(const ReportItem& item, const char* key) {
@@ -34,22 +35,14 @@ std::string info_text(const ReportItem& item, const char* key) {
   return joined(parts);
 }
 
-HtmlTable results_table(const compare::Comparison& comparison, const std::vector<ReportItem>& items) {
-  HtmlTable table{.head = {"Result"}, .rows = {}};
+Table results_table(const compare::Comparison& comparison, const std::vector<ReportItem>& items) {
+  compare::Comparison results = comparison;
+  std::erase_if(results.rows, [](const ComparisonRow& row) { return row.kind != ComparisonRow::Kind::result; });
+  Table table = table_of(results);
+  table.columns.front().title = "Result";
   for (size_t c = 0; c < items.size(); ++c)
-    table.head.push_back((items.size() == 1 ? std::string("Value") : comparison.names[c]) + ", " +
-                         std::string(formats::to_string(items[c].run.provenance)));
-  for (const ComparisonRow& row : comparison.rows) {
-    if (row.kind != ComparisonRow::Kind::result) continue;
-    std::vector<HtmlCell> cells{{row.title()}};
-    for (size_t c = 0; c < row.texts.size(); ++c) {
-      HtmlCell cell{row.texts[c].empty() ? "\u2013" : row.texts[c]};
-      if (row.deltas[c]) cell.note = compare::change_text(*row.deltas[c]);
-      if (row.marks[c].starts_with("impossible")) cell.mark = HtmlCell::Mark::bad;
-      cells.push_back(std::move(cell));
-    }
-    table.rows.push_back(std::move(cells));
-  }
+    table.columns[c + 1].title = (items.size() == 1 ? std::string("Value") : comparison.names[c]) + ", " +
+                                 std::string(formats::to_string(items[c].run.provenance));
   return table;
 }
 
@@ -65,9 +58,8 @@ std::vector<ReportFigure> predicted_figures(const ReportItem& item) {
 std::string predicted_section(const std::vector<ReportItem>& items, const std::vector<std::string>& names) {
   std::string out;
   for (size_t c = 0; c < items.size(); ++c) {
-    HtmlTable table{.head = {"Predicted", "Value"}, .rows = {}};
-    for (const ReportFigure& figure : predicted_figures(items[c]))
-      table.rows.push_back({{figure.label}, {figure.text}});
+    Table table{.columns = {{"Predicted"}, {"Value"}}};
+    for (const ReportFigure& figure : predicted_figures(items[c])) table.add({figure.label, figure.text});
     if (table.rows.empty()) continue;
     out += (items.size() > 1 ? html_heading(3, names[c]) : "") + html_table(table);
   }
@@ -105,16 +97,17 @@ std::vector<SettingRow> setting_rows(const std::vector<ReportItem>& items) {
 }
 
 std::string settings_section(const std::vector<ReportItem>& items, const std::vector<std::string>& names) {
-  HtmlTable differing{.head = {"Setting"}, .rows = {}}, equal{.head = {"Setting"}, .rows = {}};
-  for (const std::string& name : names)
-    for (HtmlTable* table : {&differing, &equal}) table->head.push_back(items.size() == 1 ? "Value" : name);
+  Table differing{.columns = {{"Setting"}}};
+  for (const std::string& name : names) differing.columns.push_back({items.size() == 1 ? "Value" : name});
+  Table equal = differing;
   for (const SettingRow& row : setting_rows(items)) {
-    std::vector<HtmlCell> cells{{.text = row.label, .note = row.key}};
+    std::vector<Cell> cells{row.label};
+    cells.front().note = row.key;
     for (const std::string& text : row.texts) {
-      cells.push_back({text.empty() ? "\u2013" : text});
-      if (row.differs && items.size() > 1 && text != row.texts[0]) cells.back().mark = HtmlCell::Mark::differs;
+      cells.emplace_back(text.empty() ? "\u2013" : text);
+      if (row.differs && items.size() > 1 && text != row.texts[0]) cells.back().mark = Mark::differs;
     }
-    (row.differs ? differing : equal).rows.push_back(std::move(cells));
+    (row.differs ? differing : equal).add(std::move(cells));
   }
   // Sets of results have conditions instead of settings.
   std::vector<std::string> conditions;
@@ -171,17 +164,17 @@ std::string source_of(const ReportItem& item) {
 
 std::string provenance_section(const std::vector<ReportItem>& items, const std::vector<std::string>& names,
                                const std::string& written) {
-  HtmlTable table{.head = {"Provenance"}, .rows = {}};
-  for (const std::string& name : names) table.head.push_back(items.size() == 1 ? "Value" : name);
+  Table table{.columns = {{"Provenance"}}};
+  for (const std::string& name : names) table.columns.push_back({items.size() == 1 ? "Value" : name});
   const auto add = [&](const char* label, auto text) {
-    std::vector<HtmlCell> cells{{label}};
+    std::vector<Cell> cells{label};
     bool known = false;
     for (const ReportItem& item : items) {
       const std::string value = text(item);
       known = known || !value.empty();
-      cells.push_back({value.empty() ? "\u2013" : value});
+      cells.emplace_back(value.empty() ? "\u2013" : value);
     }
-    if (known) table.rows.push_back(std::move(cells));
+    if (known) table.add(std::move(cells));
   };
   const auto of_row = [](auto value) {
     return [value](const ReportItem& item) { return item.row ? value(*item.row) : std::string(); };

@@ -9,7 +9,7 @@
 
 #include "core/base/units.h"
 #include "core/compare/compare_charts.h"
-#include "core/report/html.h"
+#include "core/present/html.h"
 
 namespace mw::report {
 namespace {
@@ -170,8 +170,8 @@ struct Frame {
 };
 
 std::string text_at(double x, double y, const char* anchor, const std::string& text) {
-  return "<text x=\"" + pixel(x) + "\" y=\"" + pixel(y) + "\" text-anchor=\"" + anchor + "\">" + escape_html(text) +
-         "</text>\n";
+  return "<text x=\"" + pixel(x) + "\" y=\"" + pixel(y) + "\" text-anchor=\"" + anchor + "\">" +
+         present::escape_html(text) + "</text>\n";
 }
 
 std::string stroke_class(const SvgLine& line) {
@@ -193,7 +193,7 @@ std::string axes(const SvgChart& chart, const Frame& frame) {
       out += text_at(frame.left(tick.place), kTop + kPlotHeight + 17, "middle", tick.label);
   out += text_at((kLeft + kWidth - kRight) / 2, kTop + kPlotHeight + 36, "middle", chart.x_title);
   return out + "<text transform=\"translate(14 " + pixel(kTop + kPlotHeight / 2) +
-         ") rotate(-90)\" text-anchor=\"middle\">" + escape_html(chart.y_title) + "</text>\n";
+         ") rotate(-90)\" text-anchor=\"middle\">" + present::escape_html(chart.y_title) + "</text>\n";
 }
 
 // One polyline for each part without a gap.
@@ -261,9 +261,9 @@ std::string svg_chart(const SvgChart& chart) {
   if (!std::isfinite(frame.x.high - frame.x.low) || !std::isfinite(frame.y.high - frame.y.low)) return {};
   const size_t rows = (chart.lines.size() + kLegendColumns - 1) / kLegendColumns;
   const double height = kTop + kPlotHeight + kAxisHeight + kRowHeight * static_cast<double>(rows) + 6;
-  std::string out = "<figure>\n<figcaption>" + escape_html(chart.title) + "</figcaption>\n<svg viewBox=\"0 0 " +
-                    pixel(kWidth) + " " + pixel(height) + "\" role=\"img\" aria-label=\"" + escape_html(chart.title) +
-                    "\">\n" + axes(chart, frame);
+  std::string out = "<figure>\n<figcaption>" + present::escape_html(chart.title) +
+                    "</figcaption>\n<svg viewBox=\"0 0 " + pixel(kWidth) + " " + pixel(height) +
+                    "\" role=\"img\" aria-label=\"" + present::escape_html(chart.title) + "\">\n" + axes(chart, frame);
   for (const SvgLine& line : chart.lines) out += strokes(chart, line, frame);
   return out + legend(chart) + "</svg>\n</figure>\n";
 }

@@ -5,7 +5,6 @@
 #include <map>
 #include <tuple>
 
-#include "core/formats/results/csv.h"
 
 namespace mw::views {
 namespace {
@@ -19,7 +18,7 @@ std::string escaped(const std::string& cell) {
 
 std::string csv_line(const std::string& first, const std::vector<std::string>& cells, const std::string& last) {
   std::string out = first;
-  for (const std::string& c : cells) out += (&c == &cells.front() && first.empty() ? "" : ",") + formats::csv_cell(c);
+  for (const std::string& c : cells) out += (&c == &cells.front() && first.empty() ? "" : ",") + csv_cell(c);
   return out + "," + last + "\r\n";
 }
 
@@ -121,7 +120,7 @@ std::string to_csv(const ProofTable& table) {
 
 std::string to_csv(const ProofView& view) {
   std::string out;
-  for (const ProofTable& table : view.tables) add_csv(table, formats::csv_cell(table.title), out);
+  for (const ProofTable& table : view.tables) add_csv(table, csv_cell(table.title), out);
   return out;
 }
 

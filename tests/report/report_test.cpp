@@ -7,7 +7,6 @@
 #include <set>
 
 #include "core/base/files.h"
-#include "core/report/html.h"
 #include "core/report/report_charts.h"
 #include "tests/base/scratch.h"
 #include "tests/shipped.h"

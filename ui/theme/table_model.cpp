@@ -35,7 +35,7 @@ QString selected_rows(const QTableView& view) {
     QStringList cells;
     for (int place = 0; place < header.count(); ++place)
       if (const int c = header.logicalIndex(place); !view.isColumnHidden(c))
-        cells << qs(formats::spreadsheet_text(ss(cell(c))));
+        cells << qs(spreadsheet_text(ss(cell(c))));
     lines << cells.join(u'\t');
   };
   add([&](int c) { return model.headerData(c, Qt::Horizontal, Qt::DisplayRole).toString(); });

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/formats/results/csv.h"
+#include "core/base/text.h"
 
 namespace mw::ui {
 
@@ -45,7 +45,7 @@ inline QString devices_text(int count) {
 }
 // Quotes one CSV cell as in RFC 4180.
 inline QString csv_cell(const QString& text) {
-  return qs(formats::csv_cell(ss(text)));
+  return qs(mw::csv_cell(ss(text)));
 }
 inline QString qpath(const std::filesystem::path& path) {
   return qs(path.string());

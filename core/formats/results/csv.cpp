@@ -2,7 +2,6 @@
 #include "core/formats/results/csv.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "core/base/error.h"
@@ -99,24 +98,6 @@ CsvTable read_csv(std::string_view text, const std::string& file) {
   }
   if (table.header.empty()) bad(file, 1, "the file is empty", "", "a line with the names of the columns");
   return table;
-}
-
-std::string spreadsheet_text(const std::string& text) {
-  if (text.empty() || std::string_view("=+-@\t\r").find(text[0]) == std::string_view::npos) return text;
-  double number = 0;
-  const char* const begin = text.data() + (text[0] == '+');
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(begin, end, number);
-  const bool is_number = error == std::errc{} && (stop == end || std::string_view(stop, end) == " %");
-  return is_number || text == "-" ? text : "'" + text;
-}
-
-std::string csv_cell(const std::string& content) {
-  std::string text = spreadsheet_text(content);
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
 }
 
 }  // namespace mw::formats

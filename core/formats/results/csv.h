@@ -18,9 +18,4 @@ struct CsvTable {
 // Throws BENCH naming file and line for a missing header, duplicate names, rows of other lengths and unclosed quotes.
 CsvTable read_csv(std::string_view text, const std::string& file);
 
-// Prepends an apostrophe to text that a spreadsheet would interpret as a formula (=, +, -, @, tab or carriage return
-// first, and not a number), as OWASP recommends.
-std::string spreadsheet_text(const std::string& text);
-std::string csv_cell(const std::string& content);  // spreadsheet_text(), quoted if necessary
-
 }  // namespace mw::formats

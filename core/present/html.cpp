@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/report/html.h"
+#include "core/present/html.h"
 
 #include "core/base/json.h"
 
-namespace mw::report {
+namespace mw::present {
 namespace {
 
 // Colours as in ui/theme: the palette of Okabe and Ito, with yellow and black replaced.
@@ -84,22 +84,28 @@ std::string html_details(std::string_view summary, std::string_view html) {
   return "<details><summary>" + escape_html(summary) + "</summary>\n" + std::string(html) + "</details>\n";
 }
 
-std::string html_table(const HtmlTable& table) {
+namespace {
+
+std::string html_cell(const Cell& cell, bool is_heading) {
+  const char* const style = cell.mark == Mark::differs ? " class=\"differs\""
+                            : cell.mark == Mark::bad   ? " class=\"bad\""
+                                                       : "";
+  std::string out = (is_heading ? "<th scope=\"row\"" : "<td") + std::string(style) + ">" + escape_html(cell.text);
+  for (const std::string& small : {cell.change ? change_text(*cell.change) : std::string(), cell.note})
+    if (!small.empty()) out += "<br><small>" + escape_html(small) + "</small>";
+  return out + (is_heading ? "</th>" : "</td>");
+}
+
+}  // namespace
+
+std::string html_table(const Table& table) {
   if (table.rows.empty()) return {};
   std::string out = "<div class=\"scroll\"><table>\n<thead><tr>";
-  for (const std::string& text : table.head) out += "<th scope=\"col\">" + escape_html(text) + "</th>";
+  for (const Column& column : table.columns) out += "<th scope=\"col\">" + escape_html(column.title) + "</th>";
   out += "</tr></thead>\n<tbody>\n";
-  for (const std::vector<HtmlCell>& row : table.rows) {
+  for (const Row& row : table.rows) {
     out += "<tr>";
-    for (size_t i = 0; i < row.size(); ++i) {
-      const HtmlCell& cell = row[i];
-      const char* const style = cell.mark == HtmlCell::Mark::differs ? " class=\"differs\""
-                                : cell.mark == HtmlCell::Mark::bad   ? " class=\"bad\""
-                                                                     : "";
-      out += std::string(i == 0 ? "<th scope=\"row\"" : "<td") + style + ">" + escape_html(cell.text);
-      if (!cell.note.empty()) out += "<br><small>" + escape_html(cell.note) + "</small>";
-      out += i == 0 ? "</th>" : "</td>";
-    }
+    for (size_t i = 0; i < row.cells.size(); ++i) out += html_cell(row.cells[i], i == 0);
     out += "</tr>\n";
   }
   return out + "</tbody></table></div>\n";
@@ -115,4 +121,4 @@ std::string html_document(std::string_view title, std::string_view body) {
          std::string(body) + "</main>\n</body>\n</html>\n";
 }
 
-}  // namespace mw::report
+}  // namespace mw::present

@@ -6,22 +6,15 @@
 #include <string_view>
 #include <vector>
 
-namespace mw::report {
+#include "core/present/table.h"
+
+namespace mw::present {
 
 // Valid UTF-8 in which the characters that mean something in HTML are escaped, also within quotes. Control characters
 // become U+FFFD.
 std::string escape_html(std::string_view text);
 
-struct HtmlCell {
-  std::string text;
-  std::string note{};  // small text below, for example a change
-  enum class Mark { none, differs, bad } mark = Mark::none;
-};
-struct HtmlTable {
-  std::vector<std::string> head;
-  std::vector<std::vector<HtmlCell>> rows;  // the first cell of a row is its heading
-};
-std::string html_table(const HtmlTable& table);  // empty without rows
+std::string html_table(const Table& table);  // empty without rows
 
 std::string html_heading(int level, std::string_view text);  // level 1 to 6
 std::string html_paragraph(std::string_view text);
@@ -34,4 +27,4 @@ std::string html_details(std::string_view summary, std::string_view html);
 // The whole document. `body` is HTML that the functions above have made.
 std::string html_document(std::string_view title, std::string_view body);
 
-}  // namespace mw::report
+}  // namespace mw::present
