@@ -5,9 +5,12 @@
 #include "core/base/text.h"
 #include "core/plan/experiment/experiment_plan.h"
 #include "core/plan/prediction/plan_figures.h"
+#include "core/present/table.h"
 
 namespace mw::plan {
 namespace {
+
+using present::Align;
 
 std::string memory_text(const ExperimentPlan& p) {
   const DeviceMemory& m = p.plan.memory;
@@ -16,9 +19,11 @@ std::string memory_text(const ExperimentPlan& p) {
       formatted("\nmemory of each device: %s%s of %s at the %s%s\n", m.is_bound ? "at most " : "",
                 to_text(m.at_peak.total()).c_str(), to_text(m.capacity).c_str(), m.peak_instant.c_str(),
                 devices.empty() ? "" : (" on the fullest of " + std::to_string(devices.size()) + " devices").c_str());
+  present::Table buffers{
+      .columns = {{"category", {}, Align::left}, {"bytes"}, {"buffer", {}, Align::left}, {"formula", {}, Align::left}}};
   for (const Buffer& b : m.buffers)
-    out += formatted("  %-12s %10s  %s %s\n", std::string(to_string(b.category)).c_str(), to_text(b.bytes).c_str(),
-                     padded(b.name, -34).c_str(), b.formula.c_str());
+    buffers.add({std::string(to_string(b.category)), to_text(b.bytes), b.name, b.formula});
+  out += present::to_text(buffers, 2);
   for (const std::string& device : devices) out += "  " + device + "\n";
   return out;
 }
@@ -30,13 +35,14 @@ std::string time_text(const StepTime& step) {
                 number_text(step.seconds.high, 3).c_str(), number_text(step.compute.value, 3).c_str(),
                 number_text(step.memory.value, 3).c_str(), number_text(step.communication.value, 3).c_str(),
                 number_text(step.hidden, 2).c_str(), number_text(step.fixed.value, 2).c_str());
-  out += formatted("  %-10s %-32s %9s %9s %11s %9s %9s\n", "phase", "part", "compute", "memory", "collectives",
-                   "hidden", "seconds");
+  present::Table terms = present::left_table({"phase", "part"});
+  for (const char* title : {"compute", "memory", "collectives", "hidden", "seconds"})
+    terms.columns.push_back({.title = title});
+  const auto seconds = [](double value) { return formatted("%.4f", value); };
   for (const Term& t : step.terms)
-    out += formatted("  %-10s %s %9.4f %9.4f %11.4f %9.4f %9.4f\n", std::string(to_string(t.phase)).c_str(),
-                     padded(t.part, -32).c_str(), t.compute.value, t.memory.value, t.communication.value, t.hidden,
-                     t.seconds());
-  return out + "  " + step.overlap + "\n";
+    terms.add({std::string(to_string(t.phase)), t.part, seconds(t.compute.value), seconds(t.memory.value),
+               seconds(t.communication.value), seconds(t.hidden), seconds(t.seconds())});
+  return out + present::to_text(terms, 2) + "  " + step.overlap + "\n";
 }
 
 std::string run_text(const ExperimentPlan& p) {
@@ -88,15 +94,14 @@ std::string tco_text(const char* what, const Tco& tco, const std::vector<double>
 
 std::string points_text(const std::vector<SizePoint>& points) {
   const bool limited = std::any_of(points.begin(), points.end(), [](const auto& p) { return p.rows_in_budget; });
-  std::string out = formatted("\n  %-16s %7s  %-12s %10s %14s%s\n", "workload", "batch", "", "peak", "s per token",
-                              limited ? "   rows in the budget" : "");
+  present::Table table = present::figure_table({"workload", "batch", "", "peak", "s per token"});
+  if (limited) table.columns.push_back({.title = "rows in the budget"});
   for (const SizePoint& p : points)
-    out += formatted("  %-16s %7lld  %-12s %10s %14s%s\n", std::string(to_string(p.size.workload)).c_str(),
-                     static_cast<long long>(p.size.batch), p.plan.fits() ? "fits" : "does not fit",
-                     to_text(p.plan.memory.at_peak.total()).c_str(),
-                     p.plan.fits() ? number_text(1 / p.plan.run.padded_tokens_per_second, 3).c_str() : "-",
-                     p.rows_in_budget ? formatted(" %20lld", static_cast<long long>(*p.rows_in_budget)).c_str() : "");
-  return out;
+    table.add({std::string(to_string(p.size.workload)), std::to_string(p.size.batch),
+               p.plan.fits() ? "fits" : "does not fit", to_text(p.plan.memory.at_peak.total()),
+               p.plan.fits() ? number_text(1 / p.plan.run.padded_tokens_per_second, 3) : "-",
+               p.rows_in_budget ? std::to_string(*p.rows_in_budget) : ""});
+  return "\n" + present::to_text(table, 2);
 }
 
 }  // namespace
