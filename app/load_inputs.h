@@ -32,7 +32,7 @@ plan::PlanContext load_context();
 
 // ~/.config/meshwright/hardware; empty if the user has no home folder.
 std::filesystem::path user_hardware_folder();
-// The same, for what runs measure; empty for runs in another folder than the user's, such as those of tests.
+// user_hardware_folder() for measurements of runs; empty for runs in a folder other than the user's, as those of tests.
 std::filesystem::path measured_folder(const CommonOptions& common);
 
 std::filesystem::path example_file(const std::string& name);  // of the shipped examples

@@ -90,7 +90,7 @@ struct AccuracyInput {
 // for an invalid file, ACCURACY if no row passes the filter, and cancelled() when stopped.
 AccuracyReport accuracy(const AccuracyInput& input, const plan::PlanContext& context, const std::stop_token& stop = {});
 
-// Of the counted rows that are predicted and have intervals. Memory has no factors, so that all its rows are held out.
+// Errors of the counted rows that are predicted and have intervals. Memory has no factors: all its rows are held out.
 std::vector<plan::RowError> errors_for_intervals(const std::vector<AccuracyRow>& rows);
 
 Json to_json(const AccuracyReport& report);

@@ -13,7 +13,7 @@
 
 namespace mw::audit {
 
-// What is claimed; NaN: not stated. Rates are those of all devices together.
+// The figures of a claim; NaN: not stated. Rates are those of all devices together.
 struct TrainingClaim {
   static constexpr double kNot = std::numeric_limits<double>::quiet_NaN();
   std::string name{}, source{};

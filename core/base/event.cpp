@@ -12,7 +12,7 @@
 namespace mw {
 namespace {
 
-// Of or_null().
+// Reads a number that or_null() wrote: NaN for null or a missing key.
 double number(const Json& j, const char* key) {
   if (!j.contains(key) || j.at(key).is_null()) return std::numeric_limits<double>::quiet_NaN();
   return j.at(key).get<double>();

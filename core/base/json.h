@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 Json parse_json(std::string_view text, const std::string& source);
 Json read_json(const std::filesystem::path& file);
 
-// The same checks for objects with many keys (safetensors headers, weight maps). Json finds a key by linear search,
+// Like parse_json(), for objects with many keys (safetensors headers, weight maps): Json finds a key by linear search,
 // which would make reading them quadratic.
 using SortedJson = nlohmann::json;
 SortedJson parse_sorted_json(std::string_view text, const std::string& source);

@@ -57,7 +57,7 @@ inline std::string padded(std::string_view text, int width) {
   const std::string spaces(wanted > length ? wanted - length : 0, ' ');
   return width < 0 ? std::string(text) + spaces : spaces + std::string(text);
 }
-// The same, and cut to the width.
+// The text padded() to the width, or cut to it.
 inline std::string fitted(std::string_view text, int width) {
   size_t length = static_cast<size_t>(width < 0 ? -width : width), end = 0;
   while (end < text.size() && (length > 0 || (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80))

@@ -31,7 +31,7 @@ struct RecipeColumn {
   }
 };
 
-// The same setting in other programs; empty: they have none of this meaning and unit, or several that make it together.
+// The setting's names in other programs; empty: one has none of this meaning and unit, or several that make it up.
 struct PeerNames {
   std::string_view trl{};            // argument of SFTConfig or, in lora.*, of peft.LoraConfig; Unsloth's are the same
   std::string_view axolotl{};        // key of its YAML

@@ -310,7 +310,7 @@ const BoundExperiment& Experiment::data_config() const& {
   return bound().values;
 }
 
-// Of a temporary, whose values end with it.
+// The overloads for a temporary return copies, because its values end with it.
 std::vector<Problem> Experiment::validate() && {
   return std::as_const(*this).validate();
 }

@@ -10,7 +10,7 @@
 
 namespace mw::hardware {
 
-// Which dimensions of a grid have the wraparound link that closes the ring.
+// The rule for which dimensions of a grid have the wraparound link that closes the ring.
 struct WrapRule {
   enum class Kind {
     none,

@@ -26,8 +26,8 @@ struct JobRequest {
   // with the credentials, which the record does not contain.
   std::vector<std::string> resume_sets = {};
   plan::LoadContext context = {};  // for sweeps, sizes on another target, reports and the predicted time of training
-  // Of the user: where a training or a sweep of the engine keeps how its steps compare with their plan, for later
-  // plans. Empty: nowhere. Not for runs that others than the user make.
+  // The user's hardware folder, where a training or a sweep of the engine keeps how its steps compare with their plan,
+  // for later plans. Empty: nothing is kept, as for runs that the user does not make.
   std::filesystem::path hardware_folder = {};
   std::function<void(const store::RunId&)> on_run =
       {};  // called once on the worker thread, after the run is created and before its first event

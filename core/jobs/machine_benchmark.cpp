@@ -258,7 +258,7 @@ class MachineBenchmarker {
         });
   }
 
-  // The same with long contexts in the steps of a server, whose sequences share the blocks of one cache.
+  // Measures decoding with long contexts in the steps of a server, whose sequences share the blocks of one cache.
   void serve(Model& model, int rows, model::WeightType type) {
     constexpr int kPrompt = 256;
     const int steps = 4 * request_.decode_tokens, longest = kPrompt + steps + rows + 1;

@@ -18,7 +18,7 @@
 namespace mw::jobs {
 
 inline constexpr int kBenchmarkAlpha = 2 * plan::kBenchmarkRank;  // of the LoRA step, with adapters on all products
-// Of the seconds of the rounds, as the rates of a machine: other programs only lengthen rounds.
+// Percentile of the rounds' seconds that gives the rates of a machine: low, as other programs only lengthen rounds.
 inline constexpr double kRatesPercentile = 25;
 inline constexpr const char* kNoisyBenchmark =
     "The rounds differ by more than 15 % or other programs use the processor: repeat on an idle machine.";

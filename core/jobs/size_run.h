@@ -23,8 +23,8 @@ serve::SizingSettings sizing_settings(const experiment::BoundExperiment& config)
 event::Finished run_sizes(const experiment::Experiment& experiment, const plan::PlanContext* context, Json info,
                           const EventSink& sink, std::stop_token stop, train::PauseGate& gate);
 
-// The same for another target: its points have predicted times and memory, with and without LoRA adapters. Takes well
-// under a second.
+// Emits the events of run_sizes() for a target other than this machine: its points have predicted times and memory,
+// with and without LoRA adapters. Takes well under a second.
 event::Finished run_predicted_sizes(const experiment::Experiment& experiment, const plan::PlanContext& context,
                                     Json info, const EventSink& sink, const std::stop_token& stop);
 

@@ -330,7 +330,7 @@ class Tuning {
     request_.on_progress(progress);
   }
 
-  // Of this trial and those that have not started; of halving to their first comparison. Empty with epochs.
+  // Steps left of this trial and, with halving up to their first comparison, of those not started. Empty with epochs.
   std::optional<long> steps_left(size_t index, long step) const {
     long left = 0;
     for (size_t i = 0; i < report_.trials.size(); ++i) {

@@ -104,7 +104,7 @@ class Writer {
     return {target_of(after.experiment), before.label, after.label, figures(before.experiment, context_, figured),
             figures(after.experiment, context_, figured)};
   }
-  // The same pair of changes on both targets.
+  // Returns the effect of replacing the changes `without` by `having`, on the GPU and on the TPU.
   std::vector<AdaptationEffect> on_both(const std::string& before, const std::vector<Change>& without,
                                         const std::string& after, const std::vector<Change>& having) const {
     return {effect({before, with(gpu_, without)}, {after, with(gpu_, having)}),

@@ -245,7 +245,7 @@ class TrlWriter {
     done_.insert("mesh.tp");
   }
 
-  // What the experiment sets and TRL does not have.
+  // Lists the settings of the experiment that TRL does not have.
   void list_others() {
     for (const experiment::Parameter& p : experiment::parameters()) {
       if (p.key.ends_with(".*") || done_.contains(p.key) || !experiment_.has(p.key)) continue;

@@ -11,7 +11,7 @@
 
 namespace mw::port {
 
-// Which settings of TRL, PEFT and Accelerate correspond to which keys of an experiment. Thread-safe.
+// Maps settings of TRL, PEFT and Accelerate to the keys of an experiment, and back. Thread-safe.
 
 // A setting with the same meaning and unit on both sides: a row of the parameter table with a name in TRL.
 struct PlainSetting {

@@ -72,7 +72,7 @@ struct SettingRow {
   bool differs = false;
 };
 
-// Of runs whose settings are recorded; those that differ between the columns, or from the defaults, come first.
+// Returns the recorded settings. Those that differ between the columns (if there is one: from the defaults) come first.
 std::vector<SettingRow> setting_rows(const std::vector<ReportItem>& items) {
   const store::RunSettings defaults = store::settings_of(experiment::Experiment());
   std::vector<store::RunSettings> all;

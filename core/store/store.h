@@ -174,7 +174,7 @@ class Store {
   // Deletes or restores a run. A deleted run keeps its record, and its folder moves to the folder "trash". Throws
   // RUN-LOCKED while a process writes the run.
   void set_deleted(const RunId& run, Trash trash) { set_deleted(std::span(&run, 1), trash); }
-  // The same for many runs. An Error leaves the runs before the one that caused it deleted or restored.
+  // Deletes or restores many runs. An Error leaves the runs before the one that caused it deleted or restored.
   void set_deleted(std::span<const RunId> runs, Trash trash);
   // Removes the record and the files of a deleted run for good. Throws RUN-KEPT for a run that is not deleted.
   void purge(const RunId& run);

@@ -26,7 +26,7 @@ struct EvaluationHistory {
   std::optional<long> last;      // step of the last complete evaluation; empty in checkpoints of earlier versions
   std::optional<long> answered;  // step of the last complete scoring of answers
   Score answers{};               // of that step
-  // Of the evaluations after at least one step; best_step 0: there was none. The value is that of best_metric().
+  // The best evaluation after at least one step; best_step 0: there was none. best_value is that of best_metric().
   long best_step = 0;
   double best_value = 0;
   long since_best = 0;  // evaluations after the best one

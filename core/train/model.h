@@ -47,7 +47,7 @@ options::ChatFormat chat_format(model::Family family);
 formats::PeftAdapter read_adapter(const std::filesystem::path& folder, const std::filesystem::path& model);
 // LoRA options with the modules, ranks, alphas and dropout of the adapter.
 options::Lora lora_options(const formats::PeftAdapter& adapter);
-// The same with the dropout and the learning rates of `training`, which a file does not have.
+// LoRA options of the adapter with the dropout and the learning rates of `training`, which a file does not have.
 options::Lora lora_options(const formats::PeftAdapter& adapter, const options::Lora& training);
 // Adds the LoRA to a cluster for inference and copies the values.
 void attach_adapter(const formats::PeftAdapter& adapter, std::uint64_t seed, engine::Cluster& cluster);

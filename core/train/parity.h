@@ -75,7 +75,7 @@ struct Parity {
   std::vector<FormParity> forms{};
 };
 
-// What the serving engine computed.
+// The results of the serving engine.
 struct ServedRun {
   std::vector<float> logits;  // of all positions of all prompts in order, [positions, vocab]
   std::vector<GreedyText> texts;

@@ -25,7 +25,7 @@ struct TensorComparison {
   long step = 0;         // 0: the initial state
   std::string part{};    // weight, value, loss, gradient, gradient norm, first moment, second moment, copies
   std::string tensor{};  // empty for loss and gradient norm
-  // Of the element with the largest difference / bound; magnitude: the largest unsharded value.
+  // Those of the element with the largest difference / bound; magnitude: the largest unsharded value.
   double difference = 0, bound = 0, magnitude = 0;
   bool holds() const { return difference <= bound; }
 };

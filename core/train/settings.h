@@ -29,16 +29,16 @@ struct StepOptions;
 
 namespace mw::train {
 
-// What a run trains, and the size of the file that it saves.
+// The number of parameters that a run trains, and the size of the file that it saves.
 struct Trainable {
   std::int64_t params = 0, of = 0;  // trained parameters; parameters of the base model
   Bytes file{};                     // adapter_model.safetensors in f32, or model.safetensors of full training
   double share() const { return of > 0 ? static_cast<double>(params) / static_cast<double>(of) : 0; }
   bool operator==(const Trainable&) const = default;
 };
-// Of LoRA with these adapters, to the byte of the checkpoint; names and layout of PEFT.
+// Counts LoRA with these adapters, to the byte of the checkpoint, with names and layout of PEFT.
 Trainable trainable_adapters(const model::TensorInventory& inventory, std::span<const mesh::AdapterShape> adapters);
-// Of full training that saves its weights in this type.
+// Counts full training that saves its weights in this type.
 Trainable trainable_weights(const model::TensorInventory& inventory, formats::TensorDType saved);
 
 std::string to_text(const Trainable& trainable);  // "3.19M parameters, 0.122 %"
@@ -64,7 +64,7 @@ struct ModelSettings {
 // last step.
 double learning_rate(const options::LearningRateSchedule& rate, long step);
 
-// What a run may take at most; 0: no limit. A run ends before the step that would exceed it, and can be resumed.
+// The limits of a run; 0: no limit. A run ends before the step that would exceed one, and can be resumed.
 struct RunBudget {
   double seconds = 0;       // of the whole run, resumed parts together
   std::int64_t tokens = 0;  // without padding

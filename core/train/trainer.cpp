@@ -221,7 +221,7 @@ void TrainingRun::require_evaluations() const {
                .fix = "raise data.eval_fraction, or set data.eval_path"});
 }
 
-// The same counters, computed here: what decides the bits of what follows.
+// Returns the counters with the arithmetic, threads and mesh of this run, which decide the bits of what follows.
 TrainingCounters TrainingRun::with_execution(TrainingCounters counters) {
   mesh::Mesh mesh = s_.model.mesh;
   std::erase_if(mesh.axes, [](const mesh::MeshAxis& a) { return a.size == 1; });

@@ -24,7 +24,7 @@ struct ModelChoice {
   std::string id, family;
   std::int64_t parameters = 0;
   bool planning_only = false;  // the engine does not run the model
-  // Of the experiment with this model on its target; predicted. Empty: there is no prediction, see `reason`.
+  // Prediction for the experiment with this model on its target. Empty: there is no prediction, see `reason`.
   std::optional<bool> fits{};
   Bytes memory{};  // peak of the fullest device
   std::string reason{};

@@ -369,7 +369,7 @@ mesh::EngineStep engine_step_of(const plan::Request& r) {
           .recompute = r.train.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
 }
 
-// What the engine moves, of its first device.
+// Returns the collectives that the first device of the engine executes in a step.
 std::vector<mesh::Collective> engine_collectives(const plan::Request& r, const mesh::Placement& placement,
                                                  const plan::EngineRows& rows) {
   const mesh::DeviceTokens own{.tokens = rows.real_tokens, .loss_tokens = rows.loss_tokens};

@@ -76,7 +76,7 @@ struct PlanLine {
   std::optional<plan::Estimate> estimate{};
   std::optional<double> number{};  // compared by difference()
   Tone tone = Tone::plain;
-  // Of the figures above the tabs: "Cost", "$51.49", "$16.80/h"; empty: only in the table.
+  // Texts for the figures above the tabs: "Cost", "$51.49", "$16.80/h"; empty: the line is only in the table.
   std::string headline{}, short_value{}, note{};
 };
 std::vector<PlanLine> plan_lines(const Design& design);

@@ -144,7 +144,7 @@ std::string line_name(train::ParityForm form) {
                                              : "Served";
 }
 
-// What became of the greedy text, or why the form did not run.
+// Returns why the form failed or did not run, otherwise how its greedy texts compare.
 std::string row_text(const train::FormParity& form) {
   if (!form.reason.empty()) return form.reason;
   if (form.texts.empty()) return form.tolerance_reason;

@@ -98,7 +98,7 @@ struct ChartOptions {
   bool rows = false;         // horizontal bars: set_bars() is its data, and the link belongs to this chart alone
 };
 
-// What a chart shows.
+// The content of a chart.
 struct ChartContent {
   ChartOptions options{};
   std::vector<ChartLine> lines{};

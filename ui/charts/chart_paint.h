@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a chart draws of its content, as series of Qt Charts and over their picture. GUI thread.
+// Draws the content of a chart, as series of Qt Charts and over their picture. GUI thread.
 #pragma once
 #include "ui/charts/chart_axes.h"
 #include "ui/charts/chart_scene.h"
@@ -19,7 +19,7 @@ QString tip_at(const ChartAxes& axes, QPointF at);     // of a row or a flag; em
 int nearest_group(const ChartAxes& axes, QPointF at);  // of the line at a position in the area; -1: none
 inline constexpr double kNearPixels = 9;               // between the mouse and a sample
 
-// Of a chart of rows: chart_rows.cpp
+// Functions for charts of rows, in chart_rows.cpp.
 void add_row_axes(const ChartAxes& axes, const QRectF& area, SceneItems& out);
 void paint_rows(QPainter& painter, const ChartAxes& axes, const QRectF& area);
 void paint_row_cursor(QPainter& painter, const ChartAxes& axes, const QRectF& area);

@@ -18,8 +18,8 @@ namespace mw::ui {
 
 class Form;
 
-// Of the first column: the value that is chosen with the row, if it is not the text. A row whose value is empty cannot
-// be chosen.
+// Role of the value in the first column that is chosen with the row, if it is not the text. A row whose value is empty
+// cannot be chosen.
 inline constexpr int choice_role = first_own_role;
 
 // The first column of the model names what is chosen. Deletes itself when it closes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a page offers to replay on another server.
+// The run, or a point of its sweep, that a page offers to replay on another server.
 #pragma once
 #include <optional>
 

@@ -31,7 +31,7 @@ namespace mw::ui {
 namespace fs = std::filesystem;
 namespace {
 
-// What the settings of LoRA come to: "Predicted: 3.19M parameters, 0.122 %, saved in 12.2 MiB".
+// The result of the LoRA settings: "Predicted: 3.19M parameters, 0.122 %, saved in 12.2 MiB".
 QString trained_text(const Predictor& predictor) {
   std::optional<train::Trainable> trained;
   if (predictor.design()) trained = predictor.design()->planned.trainable;

@@ -149,7 +149,7 @@ class Tour {
     return run;
   }
 
-  // Of the store, newest first.
+  // Returns the finished runs of the store, newest first.
   std::vector<store::RunRow> finished(RunKind kind) {
     RunsModel& model = window_.pages().runs.model();
     model.refresh();

@@ -68,7 +68,7 @@ class TableModel : public QAbstractTableModel {
   static Column number(const QString& title, CellText<Row> text, SortKey sort_key = {}) {
     return {.title = title, .alignment = Qt::AlignRight, .text = std::move(text), .sort_key = std::move(sort_key)};
   }
-  // The same of a member or a function of the row, which is the sort key; `text` shows its value.
+  // A right-aligned column of a member or a function of the row, which is the sort key; `text` shows its value.
   template <class Value, class Text>
   static Column number_of(const QString& title, Value value, Text text) {
     return number(

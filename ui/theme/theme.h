@@ -35,8 +35,8 @@ Theme make_theme(Shade shade);
 Shade system_shade();  // from the palette the application started with; Qt 6.4 has no colour-scheme hint
 // Applies style, palette and style sheet to the whole application.
 void apply(const Theme& theme, QApplication& application);
-// The same without the style sheet, for while a window is built: under a style sheet, each widget that joins a layout
-// polishes everything inside it again, which is half of the window's start.
+// Applies style and palette without the style sheet, while a window is built: under a style sheet, each widget that
+// joins a layout polishes everything inside it again, which is half of the window's start.
 void apply_palette(const Theme& theme, QApplication& application);
 // The theme that apply() set last, for widgets that paint themselves. GUI thread.
 const Theme& theme();

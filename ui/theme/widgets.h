@@ -129,7 +129,7 @@ using FilesChosen = std::function<void(const std::vector<std::filesystem::path>&
 // Shows a dialog without blocking the caller; it deletes itself. `chosen` gets at least one file, and is not called if
 // the user cancels.
 QFileDialog* open_file_dialog(QWidget* parent, const FileDialogOptions& options, FilesChosen chosen);
-// The same for one file to write. A toast says that it was written.
+// Shows a dialog for one file to write, like open_file_dialog(). A toast says that it was written.
 QFileDialog* open_save_dialog(QWidget* parent, FileDialogOptions options, FilesChosen chosen);
 // Writes a PNG file atomically; the folder must exist. Throws mw::Error with the file.
 void write_png(const QPixmap& picture, const std::filesystem::path& file);

@@ -60,12 +60,12 @@ struct BatchSize {
 BatchSize largest_batch(const ExampleList& examples, const BatchOptions& options, std::int64_t first,
                         std::int64_t count);
 
-// The same per device, if `ways` (at least 1) devices take ceil(rows / ways) consecutive rows of every batch each. All
+// Maxima per device, if `ways` (at least 1) devices take ceil(rows / ways) consecutive rows of every batch each. All
 // are padded to the longest row of the batch.
 std::vector<BatchSize> largest_batch_per_device(const ExampleList& examples, const BatchOptions& options,
                                                 std::int64_t first, std::int64_t count, int ways);
 
-// The same for the batches of eval_batches(); zeros if there are none.
+// Maxima per device over the batches of eval_batches(); zeros if there are none.
 std::vector<BatchSize> largest_eval_batch_per_device(const ExampleList& examples, const BatchOptions& options,
                                                      int ways);
 

@@ -26,7 +26,7 @@ struct RowPair {
   bool operator==(const RowPair&) const = default;
 };
 
-// Of the rows that drops_duplicates leaves.
+// Repeated rows, and held-out rows that training sees, among the rows that drops_duplicates leaves.
 struct OverlapReport {
   static constexpr size_t kMostPairs = 10;     // listed of each kind, by row
   std::int64_t train = 0, held_out = 0;        // compared rows

@@ -108,7 +108,7 @@ std::optional<Stamp> stamp_of(const fs::path& file) {
   return Stamp{st.st_dev, st.st_ino, st.st_size, ns(st.st_mtim), ns(st.st_ctim)};
 }
 
-// Of several files, the sum of their sizes, the latest times, and a hash in the place of the inode.
+// The stamp of several files has the sum of their sizes, the latest times, and a hash in the place of the inode.
 std::optional<Stamp> stamp_now(const DatasetOptions& options) {
   const std::vector<NumberedFile> files = data_files(options);
   std::optional<Stamp> all = stamp_of(files.front().path);

@@ -24,7 +24,7 @@ struct RowCacheOptions {
   std::uint64_t most_bytes = 20'000'000'000;  // of all entries; also at most a tenth of the free disk space
 };
 
-// Of each row in order; `problem` is that of a bad row, if it is known yet.
+// Receives each row in order; `problem` is that of a bad row, if it is known yet.
 using DataRowSink = std::function<void(const DataRow& row, const Problem* problem)>;
 
 struct RowBuild;  // a scan that writes an entry

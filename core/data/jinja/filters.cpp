@@ -117,7 +117,7 @@ Value join(const FilterCall& c) {
   return c.in.text(std::move(out));
 }
 
-// The rest of the arguments, for a filter or test named by one of them.
+// Returns the arguments after the first n, for the filter or test that the n-th one names.
 Arguments behind(const Arguments& arguments, size_t n) {
   Arguments out = arguments;
   out.positional.erase(out.positional.begin(),
@@ -125,7 +125,7 @@ Arguments behind(const Arguments& arguments, size_t n) {
   return out;
 }
 
-// Of map, select and their like, which take a false value (none) for an empty list.
+// Returns the items for map, select and similar filters, which treat a false value (none) as an empty list.
 Values items_if_any(const FilterCall& c) {
   return is_true(c.subject) ? c.in.items_of(c.subject) : Values();
 }

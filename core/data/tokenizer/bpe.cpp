@@ -77,7 +77,7 @@ void Bpe::merge(std::vector<int>& symbols) const {
   std::erase(symbols, -1);
 }
 
-// The same merges as merge(), of the symbols from `first` on, at most kFew.
+// Makes the merges of merge() among the symbols from `first` on, at most kFew, without a heap.
 void Bpe::merge_few(std::vector<int>& symbols, size_t first) const {
   constexpr Merge kNone{.rank = std::numeric_limits<int>::max(), .id = -1};
   std::array<Merge, kFew> of;  // the merge of each symbol with the next one

@@ -22,7 +22,7 @@ constexpr size_t kLongestTemplate = 4 << 20;  // bytes
 struct PublishedTemplate {
   std::string_view sha256, name;
 };
-// Of the text without a newline at its end. The sources are in scripts/fixtures/chat_templates.py.
+// SHA-256 of each text without a newline at its end. The sources are in scripts/fixtures/chat_templates.py.
 constexpr std::array<PublishedTemplate, 8> kPublished{{
     {"aa39b658b285984121d3fc024db460914c77d4acb55ff072ef2093205c741143", "Meshwright's base model"},
     {"ecd6ae513fe103f0eb62e8ab5bfa8d0fe45c1074fa398b089c93a7e70c15cfd6", "google/gemma-7b-it and gemma-2-*-it"},

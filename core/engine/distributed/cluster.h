@@ -78,7 +78,7 @@ class Cluster {
   // unless the replicas have diverged.
   virtual int differing_replicas(size_t, Part) const { return 0; }
 
-  // What a device sent and received since clear_traffic(); empty on one device.
+  // The collectives of a device since clear_traffic(); empty on one device.
   virtual const std::vector<CollectiveTraffic>& traffic(int device) const = 0;
   virtual void clear_traffic() = 0;
   virtual std::vector<KernelTime> take_profile() = 0;  // sums over devices

@@ -21,7 +21,7 @@
 namespace mw::engine {
 namespace {
 
-// Where the threads of a group of devices wait for each other and publish each other their memory.
+// Synchronises the threads of a group of devices, each of which publishes memory for the others to read.
 class GroupBarrier {
  public:
   explicit GroupBarrier(std::size_t members) : published_(members) {}
@@ -32,12 +32,12 @@ class GroupBarrier {
     int call = 0;
     bool same_call(const Published& o) const { return floats == o.floats && call == o.call; }
   };
-  // Before enter(): seen by the others after it.
+  // Call it before enter(), after which the other members may read published().
   void publish(std::size_t member, const Published& published) { published_[member] = published; }
   const Published& published(std::size_t member) const { return published_[member]; }
 
-  // Opens a call: true when all members are here, for all of them alike; false where `broken` was set before that.
-  // Who leaves is not counted any more, so that nobody reads the memory of one who is gone.
+  // Waits until all members have entered and returns true to each, or returns false if `broken` is set before that. A
+  // member that returns false no longer counts as arrived, so that nobody reads its memory after it has gone.
   bool enter(const std::atomic<bool>& broken) {
     std::unique_lock lock(mutex_);
     const unsigned mine = round_;
@@ -47,7 +47,7 @@ class GroupBarrier {
     --arrived_;
     return false;
   }
-  // Within a call and at its end: all who opened it come, whatever happens elsewhere. Their memory stays until then.
+  // Waits within an open call for all its members: they come even if `broken` is set, and keep their memory until then.
   void leave() {
     std::unique_lock lock(mutex_);
     const unsigned mine = round_;
@@ -103,7 +103,7 @@ struct CommunicatorGroup::Impl {
   std::map<std::pair<int, int>, GroupBarrier> barriers;  // of the groups: axis, first device
   std::atomic<bool> broken{false};
 
-  // The work at hand; behind `mutex`.
+  // The current work, guarded by `mutex`.
   std::mutex mutex;
   std::condition_variable_any begun;
   std::condition_variable ended;
@@ -219,7 +219,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Arrays up to this are summed whole by every device: one barrier less than in parts.
+// Every device sums arrays of up to so many values whole, which takes one barrier less than in parts.
 constexpr size_t kSmall = 512;
 
 struct Part {
@@ -235,7 +235,7 @@ Part part_of(size_t count, size_t members, size_t member) {
 
 }  // namespace
 
-// The device's place in a group along an axis while a call lasts.
+// A device's membership in a group along an axis during one call.
 class Group {
  public:
   Group(CommunicatorGroup::Impl& communicators, const Communicator& port, int axis, mesh::CollectiveKind kind)
@@ -255,7 +255,7 @@ class Group {
     barrier_->leave();
     waited_ += seconds_since(start);
   }
-  // Shows `floats` values at `at` and waits until all have.
+  // Publishes `floats` values at `at` and waits until all members have published theirs.
   void publish(const float* at, size_t floats) {
     const GroupBarrier::Published mine{at, floats, kind_};
     barrier_->publish(member_, mine);
@@ -286,7 +286,7 @@ namespace {
 // out = the reduction over members of values [begin, end), in the order of members. out may be the own values.
 void reduce(const Group& group, Part part, Reduce how, float* out) {
   const auto n = static_cast<std::int64_t>(part.size());
-  // A block at a time: the own values are read before the result takes their place.
+  // Works block by block: if `out` is the own values, they are read before the result overwrites them.
   constexpr std::int64_t kBlock = 1024;
   std::array<float, kBlock> sum;
   for (std::int64_t at = 0; at < n; at += kBlock) {

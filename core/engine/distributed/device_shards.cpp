@@ -439,7 +439,7 @@ void DeviceShards::copy_in(size_t trained, std::span<const float> whole, std::sp
   });
 }
 
-// What is stored, as f32: the master where there is one.
+// Copies a stored shard to `out` as f32, from the master if there is one.
 void DeviceShards::read_shard(const Held& h, std::span<float> out) const {
   const Weight& w = shard(h);
   if (out.empty()) return;
@@ -496,7 +496,7 @@ void DeviceShards::gather_weights(int part, mesh::Phase phase) {
   Read read;
   for (const size_t i : gathered_[index_of(part)]) {
     Held& h = held_[i];
-    // Looking up has no backward that reads the table.
+    // The backward of an embedding lookup does not read the table.
     if (phase == mesh::Phase::backward && mesh::block_of(h.placed->base) == mesh::Block::vocab) continue;
     const auto start = Clock::now();
     const std::int64_t bytes = gathered_bytes(net_->weights, shape_of(h));
@@ -510,7 +510,7 @@ void DeviceShards::gather_weights(int part, mesh::Phase phase) {
   if (part >= 0 && phase == mesh::Phase::forward && net_->weights.has_magnitudes) update_row_norms(part);
 }
 
-// The device's part of the stored gradient += the working gradients of all that have terms of it, in their order.
+// Adds the terms in all devices' working gradients, in order of devices, to this device's part of the stored gradient.
 void DeviceShards::add_terms(size_t index, Read& read) {
   Held& h = held_[index];
   read.assign(h.plan->sum_stages.size() + 1, 0);
@@ -542,7 +542,7 @@ void DeviceShards::add_terms(size_t index, Read& read) {
   }
 }
 
-// What the others that share the sums have made.
+// Copies the parts of the gradient that the other devices with the same shard have summed.
 void DeviceShards::take_sums(size_t index, Read& read) {
   Held& h = held_[index];
   const std::vector<Replica>& replicas = h.copies->replicas;
@@ -570,7 +570,7 @@ void DeviceShards::reduce_gradients(int part) {
       take_sums(list[i], reads[i]);
       std::fill_n(held_[list[i]].partial, held_[list[i]].used->elements(), 0.0f);
     }
-    // The devices enter once for all of them.
+    // The devices meet once for all tensors of the list, which share the time equally.
     const double each = 1.0 / static_cast<double>(list.size()), seconds = seconds_since(start);
     for (size_t i = 0; i < list.size(); ++i)
       count(held_[list[i]], held_[list[i]].plan->sum_stages, reads[i], mesh::Phase::backward,

@@ -150,7 +150,7 @@ void MeshCluster::add_placed_lora(const options::Lora& lora, std::uint64_t seed)
   if (lora.dora) init_magnitudes();
 }
 
-// Of whole rows, so that they have the same bits on every mesh.
+// Computes DoRA's magnitudes from whole rows, so that they have the same bits on every mesh.
 void MeshCluster::init_magnitudes() {
   for (size_t i = 0; i < placement_.adapters.size(); ++i) {
     const mesh::PlacedTensor& placed = placement_.adapters[i];

@@ -41,7 +41,7 @@ void check(const Transformer& net, const ServingCapacity& capacity) {
                          net.config.layers[i].has_k ? "1" : "0: it borrows them");
 }
 
-// Of each group the widest window of its layers and of those that borrow from them.
+// Returns for each group the widest window of its layers and of the layers that borrow their keys.
 std::vector<int> windows_of(const Transformer& net, const PagedCache& cache, size_t groups) {
   std::vector<int> windows(groups, 0);
   for (size_t i = 0; i < cache.layers.size(); ++i) {

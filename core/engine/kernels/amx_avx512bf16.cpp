@@ -54,7 +54,7 @@ void deep_product(i64 rows, i64 columns, const Strip& strip, i64 depth, const Ti
   }
 }
 
-// The same for rows of A with gaps, which are closed by copying blocks of them.
+// Computes deep_product() for rows of A with gaps between them: copies blocks of rows without the gaps.
 void gapped_product(i64 rows, i64 columns, const Strip& strip, i64 depth, const TileOutput& out) {
   alignas(64) std::uint16_t a[kAmxRows[0] * kAmxCopiedDepth];
   for (i64 row = 0; row < rows; row += kAmxRows[0]) {

@@ -35,8 +35,8 @@ struct KernelChoice {
 
 // The arithmetic of usable_cpu().
 Arithmetic best_arithmetic();
-// The same for weights of a type. Of two that give the same bits it is the one that more processors have: fma, not amx,
-// for f32 weights.
+// Returns the arithmetic of usable_cpu() for weights of this type or, if one that more processors have gives the same
+// bits, that one: fma instead of amx for f32 weights.
 Arithmetic best_arithmetic(model::WeightType type);
 // Whether this processor has the arithmetic and MESHWRIGHT_CPU permits it.
 bool has(Arithmetic arithmetic);

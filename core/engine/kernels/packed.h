@@ -113,7 +113,7 @@ struct PackedKernels {
   // bf16 panels of columns [0, columns) and depth [begin, begin + depth) of W [N,k]; begin a multiple of kGroup.
   void (*widen_int8)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth, Int8Weight w,
                      std::uint16_t* out) = nullptr;
-  // The same for 12 bits an element. begin is a multiple of sizes::kBf16x12Depth, as is depth unless it ends at k.
+  // widen_int8() for 12 bits an element. begin is a multiple of sizes::kBf16x12Depth, as is depth unless it ends at k.
   void (*widen_bf16x12)(std::int64_t columns, std::int64_t k, std::int64_t begin, std::int64_t depth,
                         const std::byte* w, std::uint16_t* out) = nullptr;
   // C[rows, columns) (+)= A W^T with the bits of `block` for the widened weight; the depth is a multiple of

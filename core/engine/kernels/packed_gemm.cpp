@@ -441,8 +441,8 @@ bool PackedGemm::can_gate_alone(std::int64_t k, std::span<const FusedProduct> br
          });
 }
 
-// The same for branches that are not kept: their columns are packed side by side, so that the activations are read once
-// for both, and the products lie in w.z, so that they are never written to memory.
+// Computes the gated product of branches that are not kept. Their columns are packed side by side, so that the
+// activations are read once for both, and their products lie in w.z, so that they are never written to memory.
 void PackedGemm::gate_alone(const LeftOperand& left, Range rows, std::span<const FusedProduct> branches,
                             const Workspace& w, float* gated) {
   static_assert(2 * kRows * kGatedColumns * sizeof(float) <= kLowRows * sizeof(std::uint16_t));

@@ -48,7 +48,7 @@ void tile(i64 k, i64 pairs, const std::uint16_t* a, const std::uint16_t* b, floa
 
 enum class Widened { dropped, kept };
 
-// The same for a block of 12 bits without exceptions; `out` receives the widened block for another tile.
+// Rows [0, R) of a block of 12 bits without exceptions; `out` receives the widened block for another tile.
 template <int R, Widened W>
 void bf16x12_tile(i64 k, i64 pairs, const std::uint16_t* a, const std::byte* block, float* sums, std::uint16_t* out) {
   const __m512i base = _mm512_set1_epi16(static_cast<short>(reinterpret_cast<const Bf16x12Header*>(block)->base));

@@ -9,7 +9,7 @@
 
 namespace mw::engine {
 
-// Which tensors a step needs.
+// The properties of a step that determine which tensors it needs.
 struct ActivationShape {
   std::int64_t tokens = 0;
   int lowest = 0;  // layers from `lowest` on have a backward; == layers: none
@@ -19,7 +19,7 @@ struct ActivationShape {
 };
 ActivationShape forward_shape(const ModelShape& model, std::int64_t tokens);  // without a backward
 
-// Which experts each token goes to, k of them. An assignment is token * k + place.
+// The k experts that each token goes to. Assignment token * k + i is the i-th expert of the token.
 template <template <class> class At>
 struct RoutingAt {
   At<int> expert{};   // [n*k] by assignment

@@ -45,8 +45,8 @@ inline std::int64_t decoded_keys(const ModelShape& model, size_t layer, std::int
   return heads * model.visible_keys(layer, context) / (2 * sizes::kQueries) + 1;
 }
 
-// Of matrix products: laid-out activations and panels of every thread; where the loss streams its logits, a tile of
-// them for every thread and the gradients of all threads but the first, [rows, dim].
+// The workspace of matrix products: laid-out activations and panels of every thread; where the loss streams its logits,
+// a tile of them for every thread and the gradients of all threads but the first, [rows, dim].
 constexpr Allocation packed_blocks(int threads) {
   return {MemoryCategory::workspace, "blocks of products", Bytes(threads * sizes::kPackedBlocks * 2)};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which bits products of matrices have: kernels of one arithmetic give the same ones on every processor that has them.
+// The arithmetic of matrix products: kernels of one arithmetic give the same bits on every processor that has them.
 #pragma once
 #include "core/base/enum_names.h"
 

@@ -14,7 +14,7 @@ struct CpuTopology {
 std::vector<int> allowed_cpus();  // of the calling thread, ascending
 // `folder` has the nodes' folders. If it describes none of the allowed CPUs, these are one node.
 CpuTopology read_cpu_topology(const std::filesystem::path& folder, const std::vector<int>& allowed);
-// Of this machine, read at the first call.
+// Returns the topology of this machine, which is read at the first call.
 const CpuTopology& this_machine();
 
 // The node of each thread. Threads of a node are neighbours, and nodes have threads in proportion to their CPUs.

@@ -16,8 +16,8 @@ namespace mw::engine {
 // h = x + post_attention_norm(o_proj(attention(input_norm(x)))).
 void attention_block(Transformer& net, const PassContext& pass, int layer, float* h);
 
-// The same for pass.outputs, in whose pass `some` their rows of x come first. Keys and values are computed for all
-// tokens.
+// Computes attention_block() for the tokens pass.outputs only. `some` is their pass, for which their rows of x move to
+// the front. Keys and values are computed for all tokens.
 void attention_block_of_outputs(Transformer& net, const PassContext& pass, const PassContext& some, int layer,
                                 float* h);
 

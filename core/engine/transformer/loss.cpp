@@ -155,7 +155,7 @@ void combine_over_vocab(Transformer& net, std::span<float> maxima, std::span<dou
   for (size_t i = 0; i < own.size(); ++i) sums[i] = static_cast<double>(values[2 * i]), expected[i] = values[2 * i + 1];
 }
 
-// The same as chunk_loss() with packed kernels. Each tile of logits is reduced while it is in the cache and kept as f16
+// Computes chunk_loss() with packed kernels. Each tile of logits is reduced while it is in the cache and kept as f16
 // exponentials of (logit - running maximum of the row). The backward product turns these into bf16 gradients stripe by
 // stripe. f32 logits exist for one tile per thread. Partial sums are added in the order of threads. With label
 // smoothing bf16 differences (logit - running maximum) are kept instead: its gradient needs the logits where there is a

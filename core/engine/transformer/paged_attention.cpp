@@ -53,7 +53,7 @@ void attend_token(const Transformer& net, const AttentionShape& shape, const Pag
   });
 }
 
-// The same against the keys and values of the run's own pass.
+// The last token of a run and all query heads of a KV head, against the keys and values in the run's own pass.
 void attend_last_of_run(Transformer& net, const AttentionShape& shape, const AttentionTask& task, HeadRows rows,
                         const AttentionValues& values, const ScoreBlocks& w) {
   const int begin = std::max(task.run.begin, task.run.end - shape.window);

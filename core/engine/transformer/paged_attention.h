@@ -60,7 +60,7 @@ struct PagedBatch {
 // tokens read the cache in place.
 void attend_paged(Transformer& net, const PassContext& pass, int layer, const AttentionValues& values);
 
-// The same for the queries of pass.outputs only: rows of q, o and lse are theirs.
+// Computes attend_paged() for the queries of pass.outputs only: q, o and lse have rows for these alone.
 void attend_outputs(Transformer& net, const PassContext& pass, int layer, const AttentionValues& values);
 
 }  // namespace mw::engine

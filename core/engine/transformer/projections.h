@@ -43,8 +43,8 @@ ProjectionInput recompute_input(Transformer& net, const PassContext& pass, const
 
 // Writes a.norm, in the order of the rows whatever the number of threads.
 void update_row_norms(Device& device, const Weight& w, const Adapter& a);
-// The same in two steps, for a device that has some columns of the rows: writes the squares of these to a.norm, then
-// makes norms of the sums over the devices.
+// Compute a.norm in two steps on a device that has some columns of the rows: write_row_squares() writes the sums of
+// their squares to a.norm, and take_square_roots() turns the sums over all devices into norms.
 void write_row_squares(Device& device, const Weight& w, const Adapter& a);
 void take_square_roots(const Adapter& a);
 // |W| of one row of W, as update_row_norms() computes it while B is zero.

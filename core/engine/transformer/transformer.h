@@ -17,7 +17,7 @@ struct PagedBatch;
 
 enum class StepGoal { loss, gradients };
 
-// What is constant during a pass.
+// The inputs of a pass, which are constant while it runs.
 struct PassContext {
   const Tokens* tokens = nullptr;
   float dropout = 0;  // 0 in evaluation

@@ -62,8 +62,8 @@ struct TensorData {  // a tensor to write
 void write_safetensors(const std::filesystem::path& file, std::span<const TensorData> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
-// The same for tensors that are produced while the file is written: calls produce(i, sink) once per tensor, in file
-// order; it passes the bytes of tensor i to `sink` in one or more pieces.
+// A tensor that is produced while the file is written: write_safetensors() calls produce(i, sink) once per tensor, in
+// file order, and produce() passes the bytes of tensor i to `sink` in one or more pieces.
 struct TensorSpec {
   std::string name;
   TensorDType dtype = TensorDType::f32;

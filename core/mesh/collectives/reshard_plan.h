@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which elements of a tensor a device of a mesh stores and which it computes with, as rows and columns of the matrix in
-// the checkpoint, and what must be copied between the two. The engine's virtual devices execute the plans; planner and
-// designer count the elements that they move. Differs from staged collectives for uneven pieces, whose padding is not
-// read, and where the stored pieces do not line up with the pieces that the devices compute with.
+// A reshard plan says which elements of a tensor each device of a mesh stores and which it computes with, as rows and
+// columns of the matrix in the checkpoint, and what must be copied between the two. The engine's virtual devices
+// execute it; planner and designer count the elements that it moves. It differs from staged collectives for uneven
+// pieces, whose padding is not read, and where stored pieces do not line up with those that the devices compute with.
 #pragma once
 #include <cstdint>
 #include <map>

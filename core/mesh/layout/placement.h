@@ -22,7 +22,7 @@ struct PartitionSpec {
   bool operator==(const PartitionSpec&) const = default;
 };
 std::string to_text(const PartitionSpec& spec);  // "(tp, fsdp, -)", "((data, fsdp), -)", "()"
-// The same, and as JAX writes it: None for -, quotes, a P or PartitionSpec before it. Throws Error SPEC-SYNTAX.
+// Parses what to_text() and JAX write: None for -, quotes, a P or PartitionSpec before it. Throws Error SPEC-SYNTAX.
 PartitionSpec parse_spec(std::string_view text);
 
 struct ShardingRule {   // the first matching rule replaces the preset

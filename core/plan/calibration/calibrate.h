@@ -38,7 +38,7 @@ struct CalibrationFactor {
 struct LimitFactors {
   double below = 0, above = 0;
   bool is_calibrated() const { return below >= 1 && above >= 1; }
-  // Of the reciprocal figure: tokens per second instead of seconds per token.
+  // The limits of the reciprocal figure: tokens per second instead of seconds per token.
   LimitFactors inverse() const { return {above, below}; }
 };
 
@@ -48,7 +48,7 @@ struct WorkSize {
   double tokens = 1, answer = 1;  // of a row or a prompt; of the answer to a prompt
   double users = 1;               // of a server at the same time
 };
-// Of training or serving. `users`: the users of a closed loop; 0: as many as the server admits.
+// The size of a training or of serving. `users`: the users of a closed loop; 0: as many as the server admits.
 WorkSize work_size(const Request& request, int users = 0);
 
 // The error of the prediction of a published row.
@@ -105,7 +105,7 @@ struct FitOptions {
   SimulatedFigure simulated{};
 };
 
-// Of the calibration that is shipped: rows of several slices and of experts tell more shares apart.
+// The options of the shipped calibration, whose rows of several slices and of experts tell more efficiencies apart.
 FitOptions shipped_fit_options();
 
 // Fits by robust least squares (Huber) on log(predicted / measured) of the step times of calibration rows, separately

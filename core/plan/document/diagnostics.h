@@ -34,7 +34,7 @@ struct Diagnosis {
   size_t of_the_document = 0;  // number of validation errors at the start of `found`
   std::vector<Diagnostic> beyond_the_document() const;
 };
-// Of the files that the document references, reads only config.json, safetensors headers and histograms.
+// Reads only config.json, safetensors headers and histograms of the files that the document references.
 Diagnosis diagnose(const experiment::Experiment& experiment, const PlanContext& context,
                    const DiagnosticFacts& known = {}, Fixes fixes = Fixes::at_hand, const std::stop_token& stop = {});
 

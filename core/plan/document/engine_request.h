@@ -23,7 +23,7 @@ void set_rows(const train::DataFacts& facts, const std::string& read, Request& r
 class ReadTraining {
  public:
   ReadTraining(const train::Settings& settings, model::Config config, std::stop_token stop);
-  // Of the same data with other steps, rows and mesh; kept for the next call with these.
+  // Returns the facts of this data with other steps, rows and mesh, and keeps them for the next call with these.
   train::DataFacts facts(train::Settings settings) const;
 
  private:
@@ -40,7 +40,7 @@ void set_engine(const experiment::BoundExperiment& config, Request& request);
 // Reads the data of a training on this machine for the lengths of its rows, if there are model folder and data, also
 // for the settings to which a search changes the request. Throws as reading them does.
 void read_rows(const experiment::BoundExperiment& config, Request& request, std::stop_token stop = {});
-// The same with the data that `read` has read, for another setting of its document; nothing without data.
+// Sets the rows from the data that read_rows() read for `read`, a request with other settings of the document, if any.
 void take_rows(const Request& read, Request& request);
 
 // The settings of a server on this machine. Thread-safe.

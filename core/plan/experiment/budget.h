@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What fits into a budget of hours, dollars or tokens, by the plan. Thread-safe.
+// The steps or rows that fit into a budget of hours, dollars or tokens, by the plan. Thread-safe.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,7 +19,7 @@ struct BudgetPlan {
   double fraction = 0;        // of the experiment's steps; above 1: the whole run fits
   bool holds_the_run() const { return fraction >= 1; }
 };
-// Of a training. Empty without a limit that can be applied: dollars need a price.
+// The steps of a training that fit. Empty without a limit that can be applied: dollars need a price.
 std::optional<BudgetPlan> budget_plan(const options::Budget& budget, const Request& request, const Plan& plan);
 // The rows of whole batches of a rollout or forward that fit; empty without a limit that can be applied.
 std::optional<std::int64_t> rows_in_budget(const options::Budget& budget, const Plan& plan, std::int64_t batch);

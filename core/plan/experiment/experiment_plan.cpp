@@ -60,7 +60,7 @@ void add_guesses(const options::Measured& measured, ExperimentPlan& out) {
                           .expected = number_text(out.measured_step, 3) + " s measured (" + out.measured_source + ")"});
 }
 
-// What is served may be wrong while the training is not.
+// An error becomes a warning, because the settings of serving may be wrong while those of the training are not.
 void add_cost(const experiment::Experiment& e, const PlanContext& context, ExperimentPlan& out) try {
   out.cost = cost_plan(e, context, {}, out.request.work == Work::train ? &out.plan : nullptr);
 } catch (const Error& error) {

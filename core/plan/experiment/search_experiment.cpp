@@ -386,7 +386,7 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
   return out;
 }
 
-// What the sweeps of a serving search say, beside the steady state: time of a request, rate within the SLO, price.
+// Cells of a simulated sweep, beside those of the steady state: time of a request, rate within the SLO, price.
 std::string sweep_cells(const Candidate& c, bool has_slo) {
   const auto cell = [](double value, int width) {
     return padded(std::isfinite(value) && value > 0 ? number_text(value, 3) : std::string("-"), width);

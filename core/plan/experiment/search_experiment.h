@@ -22,8 +22,8 @@ struct ExperimentSearch {
   std::vector<Base> bases{};  // the document's choice on each target and stack
   // By target: keys to remove from the document when a plan of that target is applied.
   std::map<std::string, std::vector<std::string>> dropped{};
-  // Of a server on another target than this machine: cells[i] is the simulated sweep of result.candidates[i]. Those
-  // that are not simulated follow, ranked by the steady state.
+  // Simulated sweeps of a server on a target other than this machine: cells[i] is that of result.candidates[i].
+  // Candidates that are not simulated follow, ranked by the steady state.
   std::vector<ServingCell> cells{};
   std::string not_simulated{};  // why the others are not
   bool fits = false;            // whether the unchanged document fits into memory
@@ -47,7 +47,7 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
                                    const PlanContext& context, const SearchOptions& options, std::stop_token stop = {},
                                    long most_simulated = kMostSimulated);
 
-// What edits_to() needs: a search without results. `requests`: that of the document first.
+// Returns a search without results, as edits_to() needs it. `requests`: that of the document first.
 ExperimentSearch choices_of(const experiment::Experiment& experiment, const std::vector<Request>& requests);
 // Returns the edits that change the document from plan `from` to plan `to`: target with dependent keys, and all varied
 // keys.

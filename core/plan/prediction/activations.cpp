@@ -250,7 +250,7 @@ double attended_keys(const LocalModel& model, const LayerKind& kind, double len)
   if (model.request->profile.attention == StackProfile::Attention::materialised) return len;
   const double window = model.config.sliding_window;
   const bool sliding = kind.shape.attention == model::Attention::sliding && window > 0 && window < len;
-  // Of token i: min(i, window) keys; averaged over the row. The engine multiplies a block of queries with every key
+  // Token i sees min(i, window) keys; averaged over the row. The engine multiplies a block of queries with every key
   // that one of them sees.
   const double block = model.request->stack == model::Stack::engine ? std::min<double>(len, sizes::kQueries) / 2 : 0;
   return block + (sliding ? window - window * window / (2 * len) : len / 2);

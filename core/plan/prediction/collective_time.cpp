@@ -68,7 +68,7 @@ struct Route {
   const mesh::AxisPlacement* place = nullptr;  // null: nothing is sent
   const hardware::BandwidthCurve* curve = nullptr;
   double link = 0;  // bytes per second
-  // Of an axis over several TPU slices and the links within them.
+  // For an axis over several TPU slices: the rate of the links within them, and the share sent between them.
   double in_slice = 0;       // bytes per second
   double network_share = 1;  // of the bytes sent
   double crossings = 1;      // of links by each byte

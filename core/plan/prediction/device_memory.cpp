@@ -352,7 +352,7 @@ void training_instants(const LocalModel& model, double len, Detail detail, const
   see([] { return std::string("end of the backward"); }, std::move(always));
 }
 
-// The same of a forward.
+// Calls see(name(), buffers) for each instant of a forward pass at which memory may peak.
 template <class See>
 void forward_instants(const LocalModel& model, Detail detail, const See& see) {
   const Request& r = *model.request;
@@ -384,7 +384,7 @@ void forward_instants(const LocalModel& model, Detail detail, const See& see) {
   see([&] { return std::string(f.chunk > 0 ? "a chunk of logits" : "logits of the forward"); }, std::move(always));
 }
 
-// The same of a rollout.
+// Calls see(name(), buffers) for each instant of a rollout at which memory may peak.
 template <class See>
 void rollout_instants(const LocalModel& model, Detail detail, const See& see) {
   const Request& r = *model.request;

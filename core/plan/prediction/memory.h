@@ -39,8 +39,8 @@ struct MemoryPlan {
 // The peak of a training run. Throws Error PLAN-SIZE if a size in `shape` is out of range.
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape);
 
-// The same on a virtual device of a mesh, which stores shards. `config` describes the whole model, `shape` the rows of
-// this device with one thread; `plans` are of a placement with the adapters.
+// The peak of a training run on a virtual device of a mesh, which stores shards. `config` describes the whole model,
+// `shape` the rows of this device with one thread; `plans` are of a placement with the adapters.
 MemoryPlan predict_train_memory(const model::Config& config, const TrainShape& shape, const mesh::ReshardPlans& plans,
                                 int device);
 
@@ -54,8 +54,8 @@ MemoryPlan predict_memory(const model::Config& config, const InferenceModel& mod
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const engine::GenerationWork& work);
 MemoryPlan predict_memory(const model::Config& config, const InferenceModel& model, const engine::ScoringWork& work);
 
-// Of every device of the mesh, in its order; inference has one. `request.engine` is set. Throws Error PLAN-SIZE if a
-// size is out of range, and the first error of the placement on a mesh.
+// Predicts the memory of every device of the mesh, in its order; inference has one. `request.engine` is set. Throws
+// Error PLAN-SIZE if a size is out of range, and the first error of the placement on a mesh.
 DeviceMemory engine_memory(const Request& request);
 
 }  // namespace mw::plan

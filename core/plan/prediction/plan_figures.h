@@ -33,7 +33,7 @@ class PlanPredictor {
   // the types of adapters, gradients and moments of `profile` may be changed; otherwise `kv`, `serve.max_num_seqs` and
   // `forward.chunk`.
   Request& request();
-  // Of the request as it is now; empty if predict() refuses it or throws.
+  // The figures of the request as it is now; empty if predict() refuses it or throws.
   std::optional<CandidateFigures> figures();
 
  private:

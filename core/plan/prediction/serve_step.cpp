@@ -183,7 +183,7 @@ struct ServeStepModel::Impl {
   double body_flops = 0;      // of a device, per token
   double on_chip = 0;         // bytes of on-chip memory of a device
   double on_chip_tokens = 0;  // whose activations stay there from one operation to the next
-  // Of one step, token, request, KV token, pair of query and key.
+  // Rates whose unit is a step, a token, a request, a KV token, or a pair of query and key.
   Rate weights, head_weights, token, head_row, traffic, kv_full, kv_window, pair_full, pair_window;
   Rate query;                // of a prompt token in the engine's attention, beside its pairs
   Rate expert, expert_row;   // of reading one expert of every layer; of a token at one expert of every layer
@@ -252,8 +252,8 @@ struct ServeStepModel::Impl {
   double layers() const { return static_cast<double>(request.model.layers.size()); }
   double sampled(double rows) const { return rows * sampled_bytes > kSampledOnChip * on_chip ? rows : 0; }
   double head(double rows) const { return std::max(head_weights_s, rows * head_row_s); }
-  // Of `own` tokens, padded to `tokens`: the experts that they choose are read, and each multiplies blocks of rows, the
-  // last of which is half full on average. All padding goes to the same experts.
+  // The experts that `own` tokens choose are read, and each multiplies blocks of rows, the last of which is half full
+  // on average. The padding to `tokens` tokens all goes to the same experts.
   double experts_read(double own, double tokens) const {
     const int shared = expert_ways(request);
     return model::expected_experts(request.model, (tokens > own ? own + 1 : own) * shared) / shared;

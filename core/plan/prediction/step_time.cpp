@@ -558,8 +558,8 @@ mesh::StepShape train_shape(const Request& r, double slowest) {
           .recompute = r.train.remat == model::Remat::none ? mesh::Recompute::none : mesh::Recompute::layers};
 }
 
-// Of RowStatistics::slowest tokens, because the gathers and sums of every layer make the devices wait for the one with
-// the longest rows.
+// Adds a training step with RowStatistics::slowest tokens a row, because the gathers and sums of every layer make the
+// devices wait for the one with the longest rows.
 void add_training(const LocalModel& model, const RowStatistics& rows, Builder& b) {
   const Request& r = *model.request;
   const double micro = std::max(1, r.train.accumulation);

@@ -27,7 +27,7 @@ struct DeviceUse {        // of one device of the engine
   EngineRows rows{};
 };
 
-// Of the fullest device. Stacks but the engine hold the same on all: uneven shards are rounded up.
+// Memory of the fullest device. Stacks but the engine hold the same on all: uneven shards are rounded up.
 struct DeviceMemory {
   Bytes capacity;
   Ledger at_peak, category_peaks;

@@ -13,7 +13,7 @@ namespace mw::plan {
 
 using model::bytes_of;
 
-// Which buffers a stack keeps, copies and fuses; stack_profile() has the values of each stack.
+// The buffers that a software stack keeps, copies and fuses; stack_profile() has the values of each stack.
 struct StackProfile {
   using Attention = options::AttentionKernel;
   using Elementwise = options::Elementwise;
@@ -22,7 +22,7 @@ struct StackProfile {
   enum class Caches { one, copied };            // decode updates the cache in place, or keeps argument and result
   enum class Forward { compiled, op_by_op };    // log-probabilities in one program, or one program per operation
   enum class OptimizerState { beside_weights, over_batch };  // sharded as the weights, or also over batch axes
-  // What remat recomputes: the values that the backward reads (XLA, PyTorch checkpoints), or the whole layer
+  // Remat recomputes only the values that the backward reads (XLA, PyTorch checkpoints), or the whole layer
   // (reentrant).
   enum class Recomputation { needed, whole };
   // When gradients are allocated: as the backward produces them, or at the start (XLA, contiguous buffers).

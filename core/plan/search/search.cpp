@@ -45,7 +45,7 @@ mesh::ShardingUse use_of(Work work) {
   return work == Work::rollout || work == Work::serve ? mesh::ShardingUse::sampling : mesh::ShardingUse::training;
 }
 
-// Of the target, or of the document's mesh of virtual devices on this machine.
+// The number of devices of the target, or of the document's mesh of virtual devices on this machine.
 int devices_of(const Request& request) {
   return request.stack == model::Stack::engine ? request.mesh.devices() : request.target.devices();
 }
@@ -419,7 +419,7 @@ double without_noise(double value) {
   return std::isfinite(value) ? std::ldexp(std::round(std::ldexp(fraction, 32)), exponent - 32) : value;
 }
 
-// Of candidates that are equal otherwise, the one with fewer devices and simpler settings.
+// Sort key of candidates that are equal otherwise: fewer devices and simpler settings come first.
 auto simplicity(const PlanChoice& c) {
   return std::tuple(c.mesh.devices() * c.replicas, c.places.size(), c.accumulation, c.remat, c.loss_chunk != 0,
                     -c.loss_chunk);

@@ -29,7 +29,7 @@ struct ChosenSettings {
   int loss_chunk = 0;
   model::DType kv = model::DType::bf16;
   int max_num_seqs = 64;
-  // Of training; varied with SearchScope::settings only.
+  // Settings of training, varied with SearchScope::settings only.
   RowLayout rows = RowLayout::padded;
   std::int64_t steps = 0;  // train.steps; follows from the layout of rows, 0: epochs
   StackProfile::Attention attention = StackProfile::Attention::fused;

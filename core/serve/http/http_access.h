@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which host names a server answers to and which web pages may use it. A web page can reach a server on this machine
-// through the user's browser: directly, which the Origin header shows, or through a host name that resolves to
-// 127.0.0.1 (DNS rebinding), which the Host header shows. Immutable; any thread.
+// HttpAccessPolicy decides which host names a server answers to and which web pages may use it. A web page can reach a
+// server on this machine through the user's browser: directly, which the Origin header shows, or through a host name
+// that resolves to 127.0.0.1 (DNS rebinding), which the Host header shows. Immutable; any thread.
 #pragma once
 #include <set>
 #include <string>

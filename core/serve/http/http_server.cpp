@@ -65,7 +65,7 @@ struct AnswerStream {
     if (piece.is_last()) append(part, reader.finish());
     return part;
   }
-  // Of an answer that was forced to call a certain tool it is "stop", as in the OpenAI API.
+  // An answer with calls ends with "tool_calls", or with "stop" if the request named the tool, as in the OpenAI API.
   std::string finish_reason(const CompletionStream::Piece& piece) const {
     return piece.finish_reason == "stop" && reader.calls() > 0 && !names_tool ? "tool_calls" : piece.finish_reason;
   }

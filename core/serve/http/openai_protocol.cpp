@@ -190,7 +190,7 @@ std::string function_name(const Json& tool) {
   return name && name->is_string() ? name->get<std::string>() : std::string();
 }
 
-// Of tools that the request has.
+// Reads "tool_choice", which may only choose from out.tools: these are read first.
 void read_tool_choice(const Fields& f, OpenAiRequest& out) {
   const Json* choice = f.find("tool_choice");
   if (!choice || *choice == "auto") return;
@@ -218,7 +218,7 @@ void read_tool_choice(const Fields& f, OpenAiRequest& out) {
     reject("tool_choice", "the request does not have this tool", names, out.tool_name);
 }
 
-// Of a folder's template, which is not known here.
+// Reads tools and values for a folder's chat template. Whether the template uses them is checked by the server.
 void read_template_input(const Fields& f, OpenAiRequest& out) {
   out.tools = Json::array();
   if (const Json* tools = f.find("tools")) {

@@ -95,7 +95,7 @@ class LoadStream {
   std::unique_ptr<Impl> impl_;
 };
 
-// Which of the shared prefixes a request draws, from 0.
+// Returns the index, from 0, of the shared prefix that a request draws.
 std::uint64_t drawn_prefix(std::uint64_t seed, std::int64_t request, int shared_prefixes);
 
 // The token ids of a prompt, all in [first_id, vocab), the same for every backend.

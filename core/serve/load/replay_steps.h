@@ -15,7 +15,7 @@ class ReplayStepModel {
   // Corrects `model` by the ratio of measured to modelled time of the load's own steps, weighted by their similarity.
   // Far from all of them, or without any, the model holds. Steps of unknown progress count everywhere.
   ReplayStepModel(MeasuredStepModel model, std::vector<formats::TimedStep> own);
-  // The same with MeasuredStepModel::fit_load(own, others).
+  // Returns the model of MeasuredStepModel::fit_load(own, others), corrected by `own`.
   static ReplayStepModel fit_load(std::vector<formats::TimedStep> own, std::span<const formats::TimedStep> others);
 
   double seconds(const formats::ServingStepWork& work, double progress) const;

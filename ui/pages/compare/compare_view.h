@@ -13,7 +13,7 @@ class QVBoxLayout;
 
 namespace mw::ui {
 
-// What all views show. Every run keeps its colour and mark.
+// The input that all views show. Every run keeps its colour and mark.
 struct CompareInput {
   const std::vector<compare::ComparedRun>& runs;
   const QStringList& names;  // short, of the runs

@@ -17,7 +17,7 @@ constexpr double kLeastShare = 0.02;  // read before the remaining time is estim
 
 constexpr qsizetype kMostWatched = 1000;  // the system limits how many a user may watch
 
-// Of a path, or those that a pattern matches now.
+// Returns the file of a path, or the files that a pattern matches now.
 std::vector<std::filesystem::path> files_of(const std::filesystem::path& pattern) try {
   std::vector<std::filesystem::path> files;
   data::DatasetOptions options;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What surrounds the tokens of the shown row: packed neighbours, the served template, and the loss of each token under
+// The context of the tokens of the shown row: packed neighbours, the served template, and the loss of each token under
 // a chosen model, computed on a worker thread. GUI thread.
 #pragma once
 #include <QObject>

@@ -16,7 +16,7 @@ namespace mw::ui {
 QString piece_text(const std::string& piece);
 // "token 17 of 412 · id 108 · \n · no loss · 2.31 nats, base 4.02 · sees tokens 1 to 17"
 QString token_text(const views::DataDetail& detail, const RowContext& context, int token);
-// Of a token under the tuned model, else under the base model; empty if it was not computed.
+// The loss of a token under the tuned model, else under the base model; empty if it was not computed.
 std::optional<double> shown_loss(const RowContext& context, int token);
 inline constexpr double kFullLoss = 8;  // nats that have the full colour
 QColor loss_color(double nats);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the mesh canvas shows, and where. Plain values. GUI thread.
+// The content of the mesh canvas and its positions. Plain values. GUI thread.
 #pragma once
 #include <QPointF>
 #include <QRectF>

@@ -210,7 +210,7 @@ SizeColumn quantity_column(const QString& title, const QString& tooltip, AxisQua
               }};
 }
 
-// Of a measured or a predicted time.
+// Returns a function that applies `value` to the measured time of a point or, without one, to the predicted time.
 template <class Function>
 Value time_value(Function value) {
   return [value](const MeasuredSize& p) -> std::optional<double> {

@@ -31,7 +31,7 @@ enum class SizeTime { total, per_token };
 std::vector<ChartLine> size_lines(const views::SizeView& view, SizeTime time, const QString& prefix = {});
 Notes time_notes(const views::SizeView& view);
 
-// Of one line of the view, which may be null; all charts of a run have the same scale for comparison.
+// The memory of one line of the view, which may be null; all charts of a run have the same scale for comparison.
 ChartStack size_stack(const SizeViewPtr& view, const views::SizeView::Line* line);
 std::vector<LevelLine> size_levels(const views::SizeView& view);
 Notes memory_notes(const views::SizeView& view, const views::SizeView::Line* line);

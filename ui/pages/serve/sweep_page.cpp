@@ -205,7 +205,7 @@ void SweepPage::redraw_point() {
   show_verdict();
 }
 
-// Of the current input length.
+// Shows the capacity limits of the current input length.
 void SweepPage::show_capacity() {
   throughput_->set_limits(selected_ ? capacity_limits(*view_, line_of_point(*selected_)) : std::vector<LevelLine>{});
 }

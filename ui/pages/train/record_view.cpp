@@ -105,7 +105,7 @@ void RecordView::fill() {
   expandToDepth(1);
 }
 
-// What the audit says of a finished run, in particular of an imported one.
+// Adds the findings of the audit for a finished run, in particular an imported one.
 void RecordView::add_audit() {
   if (run_->id.empty() || run_->kind() != RunKind::train || !context_) return;
   try {
