@@ -22,8 +22,8 @@ struct ExperimentSearch {
   std::vector<Base> bases{};  // the document's choice on each target and stack
   // By target: keys to remove from the document when a plan of that target is applied.
   std::map<std::string, std::vector<std::string>> dropped{};
-  // Of a server on another target than this machine: cells[i] is the simulated sweep of result.candidates[i]. Those
-  // that are not simulated follow, ranked by the steady state.
+  // Of a server: cells[i] is the simulated sweep of result.candidates[i]. Those that are not simulated follow, ranked
+  // by the steady state.
   std::vector<ServingCell> cells{};
   std::string not_simulated{};  // why the others are not
   bool fits = false;            // whether the unchanged document fits into memory
