@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/calibration/machine_rates.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <tuple>
 
+#include "core/base/file_system.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/units.h"
 #include "core/model/catalogue.h"
 #include "core/model/inventory.h"
+#include "core/plan/calibration/calibration_file.h"
 #include "core/plan/prediction/serve_step.h"
 #include "core/plan/prediction/step_time.h"
 
@@ -107,6 +114,7 @@ Json to_json(const MeasuredRun& r) {
 
 template <class Row, class Read>
 std::vector<Row> read_rows(const Json& document, const fs::path& file, const std::string& key, Read read) {
+  require_known_schema(document, file.string());
   const Sources sources = read_sources(document, file.string());
   const Json& rows = member(document, key, file.string());
   if (!rows.is_array())
@@ -118,13 +126,32 @@ std::vector<Row> read_rows(const Json& document, const fs::path& file, const std
   return all;
 }
 
+// Held from reading the user's file until it is written anew, so that measurements that end together are all kept. On a
+// file system without locks it excludes nobody.
+class MachineFileLock {
+ public:
+  explicit MachineFileLock(const fs::path& user_folder) {
+    make_folders(user_folder);
+    const fs::path file = user_folder / (std::string(kMachineRatesFile) + ".lock");
+    fd_ = file_system().open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd_ < 0) throw system_error("cannot open the lock of the rates", file.string(), errno);
+    while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~MachineFileLock() { ::close(fd_); }
+  MachineFileLock(const MachineFileLock&) = delete;
+  MachineFileLock& operator=(const MachineFileLock&) = delete;
+
+ private:
+  int fd_;
+};
+
 void write_measurements(const fs::path& user_folder, const MeasuredMachine& all) {
   Json machines = Json::array(), runs = Json::array();
   for (const MachineRates& rates : all.rates) machines.push_back(to_json(rates));
   for (const MeasuredRun& run : all.runs) runs.push_back(to_json(run));
   Json out{{"schema", 1}, {"machines", std::move(machines)}};
   if (!runs.empty()) out["runs"] = std::move(runs);
-  make_folders(user_folder);
   write_file_atomically(user_folder / kMachineRatesFile, out.dump(1) + "\n");
 }
 
@@ -392,6 +419,7 @@ constexpr const char* kClass = "the rates of its class";
 }  // namespace
 
 std::string save_machine_rates(const fs::path& user_folder, const MachineRates& rates) {
+  const MachineFileLock lock(user_folder);
   MeasuredMachine all = own_measurements(user_folder);
   const auto is_same = [&](const std::string& processor, const std::string& instructions, int threads) {
     return processor == rates.processor && instructions == rates.instructions && threads == rates.threads;
@@ -411,6 +439,7 @@ std::string save_machine_rates(const fs::path& user_folder, const MachineRates& 
 }
 
 std::string save_measured_run(const fs::path& user_folder, const MeasuredRun& run) {
+  const MachineFileLock lock(user_folder);
   MeasuredMachine all = own_measurements(user_folder);
   const auto key = [](const MeasuredRun& r) {
     return std::tie(r.processor.model, r.processor.instructions, r.processor.threads, r.devices, r.work, r.weights);
