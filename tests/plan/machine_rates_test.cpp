@@ -5,8 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "core/base/files.h"
 #include "core/model/catalogue.h"
+#include "core/plan/calibration/calibration_file.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/plan/prediction/step_time.h"
 #include "tests/base/scratch.h"
 #include "tests/shipped.h"
@@ -283,6 +287,68 @@ TEST(MachineRates, TheSmallModelOfABenchmarkIsPlannedByItsOwnFigures) {
   r.model.layers.resize(2);
   apply(in_force(rates, RatesOrigin::measured), rates.threads, r);
   EXPECT_GT(r.efficiencies.matmul.value, own);
+}
+
+TEST(MachineRates, AFileOfANewerVersionIsNeitherReadNorWritten) {
+  const test::Scratch folder;
+  const std::string content = Json({{"schema", 2}, {"machines", Json::array()}, {"new", 1}}).dump();
+  folder.put("machine.json", content);
+  const MachineRates& rates = test::context().processors().rates.front();
+  const auto refused = [&](auto write) {
+    try {
+      write();
+    } catch (const Error& error) {
+      const Problem& p = error.problem();
+      return p.id + " " + p.place + " " + p.found + " " + p.expected + (p.file.empty() || p.fix.empty() ? "?" : "");
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(refused([&] { own_measurements(folder.path()); }), "HARDWARE-FILE schema 2 1");
+  EXPECT_EQ(refused([&] { save_machine_rates(folder.path(), rates); }), "HARDWARE-FILE schema 2 1");
+  EXPECT_EQ(refused([&] { save_measured_run(folder.path(), finished_run(rates)); }), "HARDWARE-FILE schema 2 1");
+  EXPECT_EQ(read_file(folder.path() / "machine.json"), content);
+}
+
+TEST(MachineRates, RunsThatEndTogetherAreAllKept) {
+  const test::Scratch folder;
+  std::vector<std::thread> threads;
+  for (int i = 1; i <= 16; ++i)
+    threads.emplace_back([&, i] {
+      MeasuredRun run = finished_run(test::context().processors().rates.front());
+      run.processor.threads = i;
+      save_measured_run(folder.path(), run);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(own_measurements(folder.path()).runs.size(), 16U);
+}
+
+TEST(MachineRates, TextsOfTheFileStayOnTheirLine) {
+  const test::Scratch folder;
+  MachineRates rates = test::context().processors().rates.front();
+  rates.source = "run-1\nerror: forged\x1b";
+  save_machine_rates(folder.path(), rates);
+  EXPECT_EQ(own_measurements(folder.path()).rates.front().source, "run-1\\x0aerror: forged\\x1b");
+}
+
+// An accepted calibration of version 1.0 may have factors for this machine.
+TEST(MachineRates, ACalibrationOfThisMachineIsNotUsed) {
+  const test::Scratch folder;
+  Proposal accepted;
+  accepted.calibration.basis = {"2026-11-21", "mine", CalibrationAuthor::user};
+  accepted.calibration.factors.push_back({.stack = model::Stack::engine,
+                                          .chip = "cpu",
+                                          .vendor = hardware::Vendor::cpu,
+                                          .name = "matmul",
+                                          .value = 0.2,
+                                          .low = 0.1,
+                                          .high = 0.3,
+                                          .rows = {"run-1"}});
+  accept_proposal(folder.path(), accepted);
+  const PlanContext context = PlanContext::load(MW_RESOURCES "/hardware", folder.path());
+  EXPECT_TRUE(context.calibration.factors.empty());
+  ASSERT_EQ(context.problems().size(), 1U);
+  EXPECT_EQ(context.problems().front().severity, Severity::warning);
+  EXPECT_THAT(to_text(context.problems().front()), testing::AllOf(HasSubstr("cpu"), HasSubstr("calibrate --remove")));
 }
 
 TEST(MachineRates, ErrorsNameFileRowAndKey) {
