@@ -11,6 +11,7 @@
 
 #include "core/base/event.h"
 #include "core/base/files.h"
+#include "core/base/processor_time.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/jobs/out_of_memory.h"
@@ -51,10 +52,11 @@ struct Record {
   std::vector<formats::BenchPoint> points;  // of a resumed sweep
   plan::LoadContext context;
   std::filesystem::path hardware_folder;
-  std::vector<double> speeds;                 // tokens per second of the steps here, but the first, which warms up
-  std::vector<formats::TimedStep> steps;      // of a sweep here
-  std::optional<plan::MeasuredRun> measured;  // as far as it is known before the first step
-  double planned_speed = 0;                   // tokens per second of the training without corrections by earlier runs
+  std::vector<double> speeds;                   // tokens per second of the steps here, but the first, which warms up
+  std::vector<formats::TimedStep> steps;        // of a sweep here
+  std::optional<plan::MeasuredRun> measured;    // as far as it is known before the first step
+  ProcessorTime processors = processor_time();  // before its work
+  double planned_speed = 0;                     // tokens per second of the training without corrections by earlier runs
 };
 
 experiment::Kind kind_of(const experiment::Experiment& e) {
@@ -292,7 +294,7 @@ void keep_speed(Record& record, double time_s, const EventSink& sink) {
   if (!steps || !record.measured) return;
   plan::MeasuredRun run = *record.measured;
   run.factor = steps->factor;
-  run.spread = steps->spread;
+  run.spread = std::max(steps->spread, share_of_others(record.processors, processor_time()));
   run.date = store::today_utc();
   run.run = record.run;
   try {

@@ -54,7 +54,7 @@ struct MeasuredRun {
   Work work = Work::train;
   model::DType weights = model::DType::bf16;
   double factor = 1;                   // measured seconds of its steps over those planned with `basis`
-  double spread = 0;                   // spread_of() its steps; 0: not known
+  double spread = 0;                   // spread_of() its steps, or what other programs took; 0: not known
   std::string basis{}, date{}, run{};  // basis_of() the rates; "2026-11-29", "run-12"
 };
 

@@ -155,7 +155,7 @@ class Proposer {
                                                     [&](const Measurement& m) { return same_group(m, row.measured); }));
       }
     }
-    if (progress_) progress_(count, count);
+    if (progress_ && count > 0) progress_(count, count);
   }
 
   void add_efficiencies(const std::vector<CalibrationFactor>& factors) {
