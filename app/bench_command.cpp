@@ -22,7 +22,7 @@ void add_bench_options(CLI::App& command, CommonOptions&, BenchOptions& options)
                      "Folder of a checkpoint, or id of a built-in model with random weights (default: gemma3-270m)");
   command.add_option("--threads", options.threads, "Threads (default: all of the machine)")->check(CLI::Range(1, 1024));
   command.add_flag("--quick", options.quick, "Fewer and shorter rounds, and a LoRA step of one row");
-  command.add_flag("--save", options.save, "Store the benchmark as a run, whose LoRA steps `calibrate` accepts");
+  command.add_flag("--save", options.save, "Store the benchmark as a run, and its rates for plans of this machine");
 }
 
 int run_bench(const CommonOptions& common, const BenchOptions& options) {
@@ -44,18 +44,17 @@ int run_bench(const CommonOptions& common, const BenchOptions& options) {
       },
       common.stop);
   line.clear();
-  const store::RunId run =
-      store ? jobs::save_benchmark(*store, request, benchmark, user_hardware_folder()) : store::RunId();
+  const jobs::SavedBenchmark saved =
+      store ? jobs::save_benchmark(*store, request, benchmark, user_hardware_folder()) : jobs::SavedBenchmark();
   if (common.output == Output::json) {
     Json json = jobs::to_json(benchmark);
-    if (store) json["run_id"] = run;
+    if (store) json["run_id"] = saved.run;
     print_json(json);
   } else {
     print_text("%s", jobs::to_text(benchmark).c_str());
-    if (store)
-      print_text("\nSaved as %s%s\n", run.c_str(),
-                 benchmark.saved_step() ? "" : ", without the LoRA steps that `calibrate` accepts");
+    if (store) print_text("\nSaved as %s\n", saved.run.c_str());
   }
+  if (!saved.without_rates.empty()) line.message("warning: " + saved.without_rates);
   return 0;
 }
 

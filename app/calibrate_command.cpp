@@ -67,7 +67,9 @@ void print_calibration(const CommonOptions& common, const audit::CalibrationResu
 
 void add_calibrate_options(CLI::App& command, CommonOptions&, CalibrateOptions& options) {
   command.add_option("files", options.files, "Measurements in the format of resources/hardware/measurements.json");
-  command.add_option("--run-id,--run", options.runs, "A finished training run on this machine (repeatable)")
+  command
+      .add_option("--run-id,--run", options.runs,
+                  "A training run of this machine, to show its error; nothing is fitted to it (repeatable)")
       ->allow_extra_args(false);
   command
       .add_option("--fit", options.efficiencies,
@@ -90,6 +92,13 @@ int run_calibrate(const CommonOptions& common, const CalibrateOptions& options) 
                 {.fix = "give either --remove or measurements"});
   const audit::CalibrationResult calibrated = fit(common, options);
   for (const Problem& problem : calibrated.problems) print_error("meshwright: %s\n", to_text(problem).c_str());
+  if (options.accept && calibrated.proposal && calibrated.proposal->efficiencies.empty())
+    throw Error("CALIBRATION",
+                "a calibration of this machine cannot be accepted: its plans follow from its runs already",
+                {.place = "--accept",
+                 .found = "only runs of this machine",
+                 .expected = "a file of rows of other targets",
+                 .fix = "leave --accept out, and measure this machine with `meshwright bench --save`"});
   // A file with bad rows is not accepted in part: a script would not notice which rows are missing.
   const bool written = options.accept && calibrated.proposal && calibrated.problems.empty();
   if (written) plan::accept_proposal(user_hardware_folder(), *calibrated.proposal);

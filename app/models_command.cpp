@@ -23,7 +23,8 @@ void add_models_options(CLI::App& command, CommonOptions&, ModelsOptions& option
 std::string rate_text(const views::FoundChoice& choice) {
   if (!choice.tokens_per_second) return "-";
   const plan::Estimate& rate = *choice.tokens_per_second;
-  return number_text(rate.value, 3) + " (" + number_text(rate.low, 3) + " to " + number_text(rate.high, 3) + ")";
+  return number_text(rate.value, 3) + " (" + number_text(rate.low, 3) + " to " + number_text(rate.high, 3) + ")" +
+         (choice.weights == choice.model.dtype ? "" : " in " + choice.weights);
 }
 
 void print_models(const std::vector<views::FoundChoice>& choices) {

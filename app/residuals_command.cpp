@@ -28,8 +28,6 @@ int run_residuals(const CommonOptions& common, const ResidualsOptions& options) 
     return 0;
   }
   print_text("%s", to_text(residuals).c_str());
-  if (residuals.can_calibrate)
-    print_text("to fit the plan to this run: meshwright calibrate --run %s\n", options.run.c_str());
   return 0;
 }
 

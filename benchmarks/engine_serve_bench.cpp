@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Measures serving in the engine: decoding with paged KV against generate_batch, chunked against whole prompts, and a
-// sweep simulated from the engine's calibration against the measured sweep.
+// sweep simulated from its own steps against the measured sweep.
 //   mw_engine_serve_bench RESOURCES [decode|prefill|adapters|idle|sweep]...
 #include <algorithm>
 #include <chrono>
@@ -186,71 +186,28 @@ void adapters(const std::string& resources) {
   }
 }
 
-// Prints the step model's predictions of the steps it was fitted to, by kind.
-void print_steps(const MeasuredStepModel& model, const std::vector<formats::TimedStep>& steps) {
-  struct Cell {
-    std::vector<double> us, error;
-  };
-  std::map<std::pair<int, int>, Cell> cells;  // by requests and prompt tokens, rounded to powers of two
-  for (const formats::TimedStep& t : steps) {
-    const double more = t.work.tokens - t.work.requests;
-    Cell& c = cells[{static_cast<int>(t.work.requests), more < 1 ? 0 : 1 << static_cast<int>(std::log2(more))}];
-    c.us.push_back(1e6 * t.seconds), c.error.push_back(model.seconds(t.work) / t.seconds - 1);
-  }
-  std::printf("%8s %9s %6s %10s %8s %8s %8s\n", "requests", "+ tokens", "steps", "median us", "error", "p10", "p90");
-  for (auto& [at, c] : cells) {
-    std::sort(c.error.begin(), c.error.end());
-    const size_t n = c.error.size();
-    if (n < 3) continue;
-    std::printf("%8d %9d %6zu %10.0f %7.1f%% %7.1f%% %7.1f%%\n", at.first, at.second, n, median(c.us),
-                100 * c.error[n / 2], 100 * c.error[n / 10], 100 * c.error[n * 9 / 10]);
-  }
-}
-
-// Measures the loads of resources/examples/tiny-serve.json in the engine and simulates each from steps timed before and
-// after it, and from its own steps, as replay does; only the latter exclude drift of the machine. Medians of three
-// rounds.
+// Measures the loads of resources/examples/tiny-serve.json in the engine and simulates each from its own steps, as a
+// replay does. Medians of three rounds.
 class Sweep {
  public:
-  explicit Sweep(const std::string& resources) : model_(shipped(resources)) {
-    const auto begun = Clock::now();
-    time_some(2);
-    std::printf("calibration: %zu steps in %.1f s\n", steps_.size(), seconds_since(begun));
-    const MeasuredStepModel model(steps_);
-    print_steps(model, steps_);
-    std::printf("%s\n", model.describe().c_str());
-  }
+  explicit Sweep(const std::string& resources) : model_(shipped(resources)) {}
 
   void run() {
     constexpr int kRounds = 3;
     const auto begun = Clock::now();
-    std::printf("%5s %6s %6s | %9s %9s %7s | %8s %8s %7s | %8s %8s | %s\n", "round", "prompt", "rate", "tok/s",
-                "simul.", "error", "TPOT ms", "simul.", "error", "TTFT ms", "simul.",
-                "from its own steps: tok/s, TPOT, TTFT");
+    std::printf("%5s %6s %6s | %9s %7s | %8s %7s | %8s %7s | %s\n", "round", "prompt", "rate", "tok/s", "error",
+                "TPOT ms", "error", "TTFT ms", "error", "verdict");
     for (int round = 1; round <= kRounds; ++round)
       for (const int len : {64, 256})
         for (const double rate : {20.0, 40.0, 120.0, 240.0}) point(round, len, rate);
-    std::printf("medians of %d rounds: from its own steps, as replay does | from steps timed before and after it\n",
-                kRounds);
-    std::printf("%6s %6s | %11s %7s %7s | %11s %7s %7s\n", "prompt", "rate", "throughput", "TPOT", "TTFT", "throughput",
-                "TPOT", "TTFT");
-    Error worst, worst_own;
-    for (const auto& [at, errors] : errors_) {
-      const Error e = of_rounds(errors.first), own = of_rounds(errors.second);
-      worst = worst.or_worse(e), worst_own = worst_own.or_worse(own);
-      std::printf("%6d %6.0f | %10.1f%% %6.1f%% %6.1f%% | %10.1f%% %6.1f%% %6.1f%%\n", at.first, at.second,
-                  100 * own.throughput, 100 * own.tpot, 100 * own.ttft, 100 * e.throughput, 100 * e.tpot, 100 * e.ttft);
-    }
-    std::printf(
-        "largest error, from the loads' own steps: throughput %.1f %% (bar 10 %%), median TPOT %.1f %% (bar 15 %%), "
-        "median TTFT %.1f %%; %.0f s\n",
-        100 * worst_own.throughput, 100 * worst_own.tpot, 100 * worst_own.ttft, seconds_since(begun));
-    Error worst_half;
+    Error worst, worst_half;
+    for (const auto& [at, errors] : errors_) worst = worst.or_worse(of_rounds(errors));
     for (const auto& [at, errors] : of_half_) worst_half = worst_half.or_worse(of_rounds(errors));
+    std::printf(
+        "largest error: throughput %.1f %% (bar 10 %%), median TPOT %.1f %% (bar 15 %%), median TTFT %.1f %%; %.0f s\n",
+        100 * worst.throughput, 100 * worst.tpot, 100 * worst.ttft, seconds_since(begun));
     std::printf("from every second of its steps: %.1f %%, %.1f %%, %.1f %%\n", 100 * worst_half.throughput,
                 100 * worst_half.tpot, 100 * worst_half.ttft);
-    std::printf("from steps timed before and after each load, whose speed was another: %.1f %%, %.1f %%, %.1f %%\n",
-                100 * worst.throughput, 100 * worst.tpot, 100 * worst.ttft);
   }
 
  private:
@@ -267,52 +224,35 @@ class Sweep {
     return {median(throughput), median(tpot), median(ttft)};
   }
 
-  std::vector<formats::TimedStep> time_some(double seconds) {
-    auto some = time_steps(executor_, settings_, config(), {.budget_s = seconds, .first_id = kFirst});
-    steps_.insert(steps_.end(), some.begin(), some.end());
-    return some;
-  }
-
-  formats::BenchPoint simulated(const Load& load, const ReplayStepModel& steps) const {
+  Error simulated(const Load& load, std::vector<formats::TimedStep> own, const formats::BenchPoint& measured) const {
+    const ReplayStepModel steps = ReplayStepModel::fit_load(merge_similar_steps(own), {});
     auto executor = std::make_unique<ReplayExecutor>(steps, config());
     executor->use(steps, load);
-    return summarise(load, make_simulated_backend(std::move(executor), settings_)->run(load, {}, {}), {});
+    const formats::BenchPoint p =
+        summarise(load, make_simulated_backend(std::move(executor), settings_)->run(load, {}, {}), {});
+    return {p.output_throughput / measured.output_throughput - 1, p.tpot.median / measured.tpot.median - 1,
+            p.ttft.median / measured.ttft.median - 1};
   }
 
   void point(int round, int len, double rate) {
-    constexpr double kBeside = 0.3;  // s
     const Load load = make_load({.request_rate = rate,
                                  .input_len = len,
                                  .output_len = 32,
                                  .num_prompts = 100,
                                  .warmups = 8,
                                  .seed = static_cast<std::uint64_t>(round)});
-    std::vector<formats::TimedStep> beside = time_some(kBeside);
     logged_.take();
     const formats::BenchPoint a = summarise(load, real_->run(load, {}, {}), {});
     const std::vector<formats::TimedStep> log = time_logged_steps(logged_.take());
-    std::vector<formats::TimedStep> own = merge_similar_steps(log);
-    const auto after = time_some(kBeside);
-    beside.insert(beside.end(), after.begin(), after.end());
     // Uses every second step, so that the step model has to predict the others.
     std::vector<formats::TimedStep> half;
     for (size_t i = 1; i < log.size(); i += 2) half.push_back(log[i]), half.back().count = 2;
-    half = merge_similar_steps(half);
-    const formats::BenchPoint b = simulated(load, ReplayStepModel(MeasuredStepModel(steps_).scaled_to(beside), {})),
-                              c = simulated(load, ReplayStepModel::fit_load(std::move(own), steps_)),
-                              d = simulated(load, ReplayStepModel::fit_load(std::move(half), steps_));
-    const auto error = [&](const formats::BenchPoint& p) {
-      return Error{p.output_throughput / a.output_throughput - 1, p.tpot.median / a.tpot.median - 1,
-                   p.ttft.median / a.ttft.median - 1};
-    };
-    const Error of_b = error(b), of_c = error(c);
-    errors_[{len, rate}].first.push_back(of_b), errors_[{len, rate}].second.push_back(of_c);
-    of_half_[{len, rate}].push_back(error(d));
-    std::printf(
-        "%5d %6d %6.0f | %9.0f %9.0f %6.1f%% | %8.3f %8.3f %6.1f%% | %8.2f %8.2f | %6.1f%% %6.1f%% %6.1f%%  %s/%s\n",
-        round, len, rate, a.output_throughput, b.output_throughput, 100 * of_b.throughput, a.tpot.median, b.tpot.median,
-        100 * of_b.tpot, a.ttft.median, b.ttft.median, 100 * of_c.throughput, 100 * of_c.tpot, 100 * of_c.ttft,
-        a.verdict.c_str(), b.verdict.c_str());
+    const Error own = simulated(load, log, a);
+    errors_[{len, rate}].push_back(own);
+    of_half_[{len, rate}].push_back(simulated(load, half, a));
+    std::printf("%5d %6d %6.0f | %9.0f %6.1f%% | %8.3f %6.1f%% | %8.2f %6.1f%% | %s\n", round, len, rate,
+                a.output_throughput, 100 * own.throughput, a.tpot.median, 100 * own.tpot, a.ttft.median, 100 * own.ttft,
+                a.verdict.c_str());
     std::fflush(stdout);
   }
 
@@ -328,9 +268,7 @@ class Sweep {
   std::unique_ptr<LoadBackend> real_ = make_loop_backend(
       logged_, settings_,
       {.first_id = kFirst, .vocab = model_->network.config().vocab, .on_warmed_up = [this] { logged_.take(); }});
-  std::vector<formats::TimedStep> steps_;
-  std::map<std::pair<int, double>, std::pair<std::vector<Error>, std::vector<Error>>> errors_;  // beside, own
-  std::map<std::pair<int, double>, std::vector<Error>> of_half_;
+  std::map<std::pair<int, double>, std::vector<Error>> errors_, of_half_;
 };
 
 // Measures the steps of a single request after the server has been idle for a while.

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "core/base/files.h"
+#include "core/formats/results/bench_result.h"
+#include "core/plan/document/engine_request.h"
 #include "core/plan/document/plan_request.h"
 
 namespace mw::audit {
@@ -37,7 +39,8 @@ class Reader {
     for (const fs::path& file : request_.files) try {
         plan::Measurements read = plan::read_measurements(file, context_.catalogue, plan::BadRows::collected);
         for (Problem& p : read.problems) problems_.push_back(with_file(std::move(p), file));
-        for (plan::Measurement& m : read.rows) add(std::move(m), file.string());
+        for (plan::Measurement& m : read.rows)
+          m.request.stack == model::Stack::engine ? refuse(m, file) : add(std::move(m), file.string());
       } catch (const Error& e) {
         problems_.push_back(with_file(e.problem(), file));
       }
@@ -57,6 +60,16 @@ class Reader {
     } catch (const Error& e) {
       problems_.push_back(e.problem());
     }
+  }
+  void refuse(const plan::Measurement& m, const fs::path& file) {
+    problems_.push_back({.id = "CALIBRATION",
+                         .message = "nothing is fitted to rows of this machine, whose plans follow from its benchmark "
+                                    "and its runs",
+                         .file = file.string(),
+                         .place = "rows." + m.id,
+                         .found = "target " + m.request.target.id,
+                         .expected = "a TPU slice or GPUs",
+                         .fix = "leave the row out, and measure this machine with `meshwright bench --save`"});
   }
   void add(plan::Measurement m, const std::string& from) {
     if (ids_.insert(m.id).second) return rows_.push_back(std::move(m));
@@ -94,40 +107,31 @@ double median(std::vector<double> values) {
 plan::Measurement measured_run(const store::Store& store, const store::RunId& run, const plan::PlanContext& context) {
   const auto row = store.find(run);
   if (!row) throw Error("RUN-UNKNOWN", "the run does not exist", {.place = run, .expected = "an id of the run store"});
+  if (row->state == RunState::failed)
+    throw Error("CALIBRATION", "the run failed, so that its steps are not compared",
+                {.place = run, .found = "a failed run", .fix = "choose a run that is done or was cancelled"});
   const std::vector<double> steps = rates(store, run);
   if (steps.size() < 2)
-    throw Error("CALIBRATION", "the run has too few measured training steps; calibration needs at least three",
+    throw Error("CALIBRATION", "the run has too few measured training steps; a comparison needs at least three",
                 {.place = run,
                  .found = std::to_string(row->steps_done) + " steps",
                  .fix = "train for more steps, or choose another run"});
   plan::Measurement m;
   m.id = run;
-  m.purpose = plan::MeasurementUse::calibration;
+  m.purpose = plan::MeasurementUse::holdout;  // nothing is fitted to it
   m.what = plan::MeasuredQuantity::real_tokens_per_second;
   m.unit = "tokens/s without padding";
   m.value = median(steps);
-  m.request = plan::plan_request(store.experiment(run), context);
+  const experiment::Experiment experiment = store.experiment(run);
+  m.request = plan::plan_request(experiment, plan::without_run(context, run));
   if (m.request.target.chip.vendor != hardware::Vendor::cpu || m.request.work != plan::Work::train)
     throw Error("CALIBRATION", "calibration accepts only training runs of this machine",
                 {.place = run, .found = "an experiment for " + m.request.target.id, .expected = "kind train on cpu"});
-  // Fitting starts from the default efficiencies, not from an earlier calibration or a benchmark's rates.
-  m.in_force = m.request;
-  m.request.target.chip = context.catalogue.target(m.request.target.id).chip;
-  m.request.efficiencies = plan::default_efficiencies(m.request.target, m.request.stack);
-  m.request.calibrated.clear();
   m.source = run + ", " + row->created;
-  const auto rows = static_cast<double>(row->steps_done * m.request.train.batch * m.request.train.accumulation);
-  if (row->tokens > 0 && rows > 0) {
-    plan::Lengths& l = m.request.lengths;
-    const double mean = std::min<double>(l.max_len, static_cast<double>(row->tokens) / rows);
-    l = {.histogram = {},
-         .max_len = std::max(1, static_cast<int>(std::lround(mean))),
-         .count = l.count,
-         .rows = l.rows,
-         .computes_padding = l.computes_padding};
-    m.in_force->lengths = l;
-    m.assumed = {"every row as long as the mean, " + std::to_string(l.max_len) + " tokens"};
-  }
+  const double step_tokens =
+      row->tokens > 0 ? static_cast<double>(row->tokens) / static_cast<double>(row->steps_done) : formats::kUnknown;
+  if (std::string rows = plan::set_rows_of_run(experiment.config(), step_tokens, m.request); !rows.empty())
+    m.assumed = {std::move(rows)};
   return m;
 }
 
@@ -153,16 +157,6 @@ CalibrationResult calibrate(const CalibrationRequest& request, const plan::PlanC
     if (e.kind() == Error::Kind::cancelled) throw;
     if (out.problems.empty() || e.problem().message != "nothing to fit") out.problems.push_back(e.problem());
   }
-  return out;
-}
-
-std::vector<store::RunRow> measured_runs(const fs::path& runs_folder) {
-  if (!path_exists(runs_folder)) return {};
-  std::vector<store::RunRow> out;
-  for (store::RunRow& r : store::Store(runs_folder).list())
-    if (r.source == "measured" && r.method != "size" && r.steps_done > 2 &&
-        (r.state == RunState::done || r.state == RunState::cancelled))
-      out.push_back(std::move(r));
   return out;
 }
 

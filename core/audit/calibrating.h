@@ -10,7 +10,7 @@ namespace mw::audit {
 
 struct CalibrationRequest {
   std::vector<std::filesystem::path> files;  // measurements in the format of resources/hardware/measurements.json
-  std::vector<store::RunId> runs;            // finished training runs of this machine
+  std::vector<store::RunId> runs;            // trainings of this machine: only their error is shown
   std::filesystem::path runs_folder;         // store of `runs`
   std::filesystem::path published;           // shipped measurements.json; its held-out rows stay held out
   // Efficiencies to fit, of training and of servers; empty: the defaults of plan::FitOptions.
@@ -28,11 +28,9 @@ CalibrationResult calibrate(const CalibrationRequest& request, const plan::PlanC
                             const plan::FitProgress& progress = {}, std::stop_token stop = {});
 
 // Returns the median real tokens per second over all steps but the first, with the planner's request for the run's
-// experiment at its mean row length. Throws RUN-UNKNOWN, or CALIBRATION for a run that is not a training run or has
-// fewer than three steps.
+// experiment and rows as before the run. Throws RUN-UNKNOWN, or CALIBRATION for a run that is not a training run, has
+// failed or has fewer than three steps.
 plan::Measurement measured_run(const store::Store& store, const store::RunId& run, const plan::PlanContext& context);
-// Returns the runs of the store that are usable for calibration, newest first.
-std::vector<store::RunRow> measured_runs(const std::filesystem::path& runs_folder);
 // Returns the efficiencies of the step time model that can be fitted, with their help texts.
 std::vector<plan::Efficiencies::Named> fittable_efficiencies();
 

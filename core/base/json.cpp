@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/text.h"
 
 namespace mw {
 namespace {
@@ -337,7 +338,10 @@ std::string JsonRow::source() {
 std::string JsonRow::as_text(const Json& value, const std::string& key) const {
   if (!value.is_string() || value.get_ref<const std::string&>().empty())
     bad(key, "wrong type", json_excerpt(value), "a non-empty string");
-  return value.get<std::string>();
+  std::string text;  // control characters are escaped: a line end would forge a line of terminal output
+  for (const char c : value.get_ref<const std::string&>())
+    text += static_cast<unsigned char>(c) < ' ' ? formatted("\\x%02x", static_cast<unsigned>(c)) : std::string(1, c);
+  return text;
 }
 
 double JsonRow::as_number(const Json& value, const std::string& key) const {

@@ -108,7 +108,8 @@ class JsonRow {
     return value ? as_whole<T>(*value, key, low, high) : otherwise;
   }
 
-  // Convert `value`; errors name `key`. Numbers must be positive, texts not empty.
+  // Convert `value`; errors name `key`. Numbers must be positive, texts not empty; their control characters are
+  // escaped.
   std::string as_text(const Json& value, const std::string& key) const;
   double as_number(const Json& value, const std::string& key) const;
   std::string as_source(const Json& value, const std::string& key) const;

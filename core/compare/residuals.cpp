@@ -2,6 +2,7 @@
 #include "core/compare/residuals.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/base/text.h"
@@ -61,16 +62,16 @@ MeasuredStep measured_step(const views::RunView& run, double tokens_per_step) {
   if (!run.finished() || !run.finished()->summary.is_object()) return out;
   const Json parts = run.finished()->summary.value("step_seconds", Json());
   if (!parts.is_object()) return out;
-  const auto mean = [&](const char* key) {
-    const Json value = parts.value(key, Json()), steps = parts.value("steps", Json());
-    return value.is_number() && steps.is_number() && steps.get<double>() > 0
-               ? known(value.get<double>() / steps.get<double>())
+  const Json all = parts.value("seconds", Json());
+  const auto part = [&](const char* key) {  // its share of all steps, of the median step
+    const Json value = parts.value(key, Json());
+    return out.all && value.is_number() && all.is_number() && all.get<double>() > 0
+               ? known(value.get<double>() / all.get<double>() * *out.all)
                : std::nullopt;
   };
-  if (const auto step = mean("seconds")) out.all = step;  // the mean, as of its parts
-  out.compute = mean("compute");
-  out.memory = mean("memory");
-  out.host = mean("host");
+  out.compute = part("compute");
+  out.memory = part("memory");
+  out.host = part("host");
   return out;
 }
 
@@ -133,35 +134,21 @@ void add_memory(const ComparedRun& run, const plan::Plan& plan, Residuals& out) 
   }
 }
 
-// Sets the rows of the run's data, as `plan` does. False if the data is not here any more.
-bool read_rows_of(const ComparedRun& run, plan::Request& request, const std::stop_token& stop) try {
-  if (request.engine) plan::read_rows(run.experiment.config(), request, stop);
-  return request.engine && !request.engine->read.empty();
-} catch (const Error& error) {
-  if (error.kind() == Error::Kind::cancelled) throw;
-  return false;
-}
-
 Residuals of_training(const ComparedRun& run, const plan::PlanContext& context, const std::stop_token& stop) {
   Residuals out;
   if (run.training->kind() == "size")
     throw refused(run, "a size run has no plan of a training step", "choose a training run or a sweep");
-  plan::Request request = plan::plan_request(run.experiment, context);
+  if (run.training->finished() && run.training->finished()->state == RunState::failed)
+    throw refused(run, "the run failed, so that its steps are not compared",
+                  "choose a run that is done or was cancelled");
   const double step_tokens = tokens_of_step(*run.training);
-  const bool has_rows = read_rows_of(run, request, stop);
-  const double rows = static_cast<double>(request.train.batch * request.train.accumulation);
-  if (!has_rows && std::isfinite(step_tokens) && request.lengths.histogram.empty()) {
-    const int mean = std::clamp(static_cast<int>(std::lround(step_tokens / rows)), 1, request.lengths.max_len);
-    request.lengths.max_len = mean;
-    request.lengths.mean = 0;
-    out.notes.push_back("time: planned with the calibration in force, every row as long as the mean of the run, " +
-                        std::to_string(mean) + " tokens");
-  }
+  if (step_tokens <= 0) throw refused(run, "the run counted no tokens", "choose a run with at least one step");
+  plan::Request request = plan::plan_request(run.experiment, plan::without_run(context, run.id));
+  const std::string rows = plan::set_rows_of_run(run.experiment.config(), step_tokens, request, stop);
+  out.notes.push_back("time: planned as before the run" + (rows.empty() ? "" : ", " + rows));
   const plan::Plan plan = plan::predict(request);
   add_step(run, plan, step_tokens, out);
   add_memory(run, plan, out);
-  out.can_calibrate = run.provenance == formats::ResultProvenance::measured && !run.id.empty() &&
-                      request.target.chip.vendor == hardware::Vendor::cpu && run.training->step() > 2;
   return out;
 }
 
@@ -269,25 +256,28 @@ Json to_json(const Residuals& residuals) {
     }
     rows.push_back(std::move(one));
   }
-  return {{"rows", rows}, {"notes", residuals.notes}, {"can_calibrate", residuals.can_calibrate}};
+  return {{"rows", rows}, {"notes", residuals.notes}, {"can_calibrate", false}};  // a key of version 1.0
 }
 
 std::string to_text(const Residuals& residuals) {
-  size_t widest = 38;
-  for (const Residual& r : residuals.rows) widest = std::max(widest, characters(r.label));
-  const int term = -static_cast<int>(widest) - 2;
-  std::string out = "  " + padded("term", term) + padded("predicted", -14) + padded("measured", -14) +
-                    padded("difference", -14) + "relative\n";
+  std::vector<std::array<std::string, 5>> lines{{"term", "predicted", "measured", "difference", "relative"}};
   for (const Residual& r : residuals.rows) {
     const auto text = [&](const std::optional<double>& value) {
       return value ? value_text(r, *value) : std::string("-");
     };
     const auto off = r.difference(), relative = r.relative();
-    out += "  " + padded(r.label, term) +
-           padded(r.predicted ? value_text(r, r.predicted->value) : std::string("-"), -14) +
-           padded(text(r.measured), -14) +
-           padded(off ? (*off < 0 ? "-" : "+") + value_text(r, std::abs(*off)) : std::string("-"), -14) +
-           (relative ? change_text(*relative) : std::string("-")) + (r.is_outside() ? "  outside" : "") + "\n";
+    lines.push_back({r.label, text(r.predicted ? std::optional(r.predicted->value) : std::nullopt), text(r.measured),
+                     off ? (*off < 0 ? "-" : "+") + value_text(r, std::abs(*off)) : "-",
+                     (relative ? change_text(*relative) : "-") + (r.is_outside() ? "  outside" : "")});
+  }
+  std::array<size_t, 5> widths{};
+  for (const auto& line : lines)
+    for (size_t c = 0; c + 1 < line.size(); ++c) widths[c] = std::max(widths[c], characters(line[c]) + 2);
+  std::string out;
+  for (const auto& line : lines) {
+    out += "  ";
+    for (size_t c = 0; c < line.size(); ++c) out += padded(line[c], -static_cast<int>(widths[c]));
+    out += "\n";
   }
   for (const std::string& note : residuals.notes) out += "note: " + note + "\n";
   return out;

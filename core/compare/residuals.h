@@ -27,12 +27,12 @@ struct Residual {
 struct Residuals {
   std::vector<Residual> rows{};
   std::vector<std::string> notes{};  // how it was predicted, and what was not measured
-  bool can_calibrate = false;        // a training run of this machine, of at least three steps
 };
 
-// Predicts with the calibration in force; memory as it was recorded at the start of the run, if it was. Throws Error
-// RESIDUALS for a run without a document of its own or without measurements, the errors of plan_request(), and
-// cancelled().
+// Predicts with the calibration and the rates in force, but without what the run itself has measured of this machine;
+// memory as it was recorded at the start of the run, if it was. A step is the median one, as in plans and reports.
+// Throws Error RESIDUALS for a run without a document of its own or without measurements and for a failed training, the
+// errors of plan_request(), and cancelled().
 Residuals residuals(const ComparedRun& run, const plan::PlanContext& context, const std::stop_token& stop = {});
 
 Json to_json(const Residuals& residuals);

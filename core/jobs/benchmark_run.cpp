@@ -58,10 +58,11 @@ std::optional<plan::MachineRates> machine_rates(const MachineBenchmarkRequest& r
                            .source = run,
                            .f32_flops = benchmark.peak.f32_flops,
                            .bf16_flops = benchmark.peak.bf16_flops,
-                           .read_bytes = benchmark.peak.dram_bytes};
+                           .read_bytes = benchmark.peak.dram_bytes,
+                           .spread = benchmark.spread()};
   for (const BenchmarkFigure& f : benchmark.figures) {
     const plan::MachineWork work = work_of(f);
-    const double round = formats::percentile_of(f.seconds, kRatesPercentile);
+    const double round = f.rates_seconds();
     rates.figures.push_back({work, plan::dtype_of(f.weights), f.rows, f.len,
                              work == plan::MachineWork::decode ? round * f.rows / f.tokens : round, f.model,
                              f.kv_seconds});
@@ -85,8 +86,8 @@ MachineBenchmarkRequest benchmark_request(const std::string& model, BenchmarkLen
   return request;
 }
 
-store::RunId save_benchmark(store::Store& store, const MachineBenchmarkRequest& request,
-                            const MachineBenchmark& benchmark, const std::filesystem::path& hardware_folder) {
+SavedBenchmark save_benchmark(store::Store& store, const MachineBenchmarkRequest& request,
+                              const MachineBenchmark& benchmark, const std::filesystem::path& hardware_folder) {
   const BenchmarkFigure* found = benchmark.saved_step();
   const BenchmarkFigure lora = found ? *found : BenchmarkFigure{};
   const long steps = found ? std::ssize(lora.seconds) + 1 : 0;  // the first is the warm-up, which has no time
@@ -112,9 +113,8 @@ store::RunId save_benchmark(store::Store& store, const MachineBenchmarkRequest& 
   finished.summary = {{"benchmark", to_json(benchmark)}};
   store.finish(run, at, std::move(finished));
   store.set_tags(run, "benchmark");
-  if (const auto rates = machine_rates(request, benchmark, run); rates && !hardware_folder.empty())
-    plan::save_machine_rates(hardware_folder, *rates);
-  return run;
+  const auto rates = machine_rates(request, benchmark, run);
+  return {run, rates && !hardware_folder.empty() ? plan::save_machine_rates(hardware_folder, *rates) : ""};
 }
 
 }  // namespace mw::jobs

@@ -16,9 +16,13 @@ MachineBenchmarkRequest benchmark_request(const std::string& model, BenchmarkLen
 // The figures as the planner takes them; none if the model is not in the catalogue, or nothing fitted.
 std::optional<plan::MachineRates> machine_rates(const MachineBenchmarkRequest& request,
                                                 const MachineBenchmark& benchmark, const store::RunId& run);
+struct SavedBenchmark {
+  store::RunId run;
+  std::string without_rates{};  // why plans of this machine do not take its rates; empty: they do, or it has none
+};
 // Stores the measured steps (none where they did not fit) and, as summary, to_json(benchmark), and keeps the rates in
 // the user's hardware folder, for plans of this machine; empty: none. Throws the errors of the store and of files.
-store::RunId save_benchmark(store::Store& store, const MachineBenchmarkRequest& request,
-                            const MachineBenchmark& benchmark, const std::filesystem::path& hardware_folder = {});
+SavedBenchmark save_benchmark(store::Store& store, const MachineBenchmarkRequest& request,
+                              const MachineBenchmark& benchmark, const std::filesystem::path& hardware_folder = {});
 
 }  // namespace mw::jobs

@@ -11,6 +11,7 @@
 
 #include "core/base/event.h"
 #include "core/base/files.h"
+#include "core/base/processor_time.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/jobs/out_of_memory.h"
@@ -51,10 +52,11 @@ struct Record {
   std::vector<formats::BenchPoint> points;  // of a resumed sweep
   plan::LoadContext context;
   std::filesystem::path hardware_folder;
-  std::vector<double> speeds;                 // tokens per second of the steps here, but the first, which warms up
-  std::vector<formats::TimedStep> steps;      // of a sweep here
-  std::optional<plan::MeasuredRun> measured;  // as far as it is known before the first step
-  double planned_speed = 0;                   // tokens per second of the training without corrections by earlier runs
+  std::vector<double> speeds;                   // tokens per second of the steps here, but the first, which warms up
+  std::vector<formats::TimedStep> steps;        // of a sweep here
+  std::optional<plan::MeasuredRun> measured;    // as far as it is known before the first step
+  ProcessorTime processors = processor_time();  // before its work
+  double planned_speed = 0;                     // tokens per second of the training without corrections by earlier runs
 };
 
 experiment::Kind kind_of(const experiment::Experiment& e) {
@@ -242,8 +244,13 @@ plan::StepLoad step_load(const formats::ServingStepWork& w, const model::Config&
   return load;
 }
 
-// How a sweep of the engine compares with its plan: the sum of its steps.
-std::optional<double> sweep_factor(Record& record) try {
+// How the steps of a run compare with its plan.
+struct StepComparison {
+  double factor = 1, spread = 0;  // MeasuredRun::factor, spread
+};
+
+// Of a sweep of the engine: the sum of its steps, and their spread by the time that they took.
+std::optional<StepComparison> compare_sweep(Record& record) try {
   constexpr double kLeastSteps = 50;
   const plan::PlanContextPtr context = context_of(record);
   const experiment::BoundExperiment config = record.experiment.config();
@@ -255,34 +262,44 @@ std::optional<double> sweep_factor(Record& record) try {
   record.measured = plan::measured_run(config, basis, request);
   const plan::ServeStepModel model(request);
   double count = 0, measured = 0, planned = 0;
+  std::vector<std::pair<double, double>> factors;
   for (const formats::TimedStep& s : record.steps) {
+    const double own = model.seconds(step_load(s.work, request.model));
     count += s.count;
     measured += s.count * s.seconds;
-    planned += s.count * model.seconds(step_load(s.work, request.model));
+    planned += s.count * own;
+    factors.emplace_back(s.seconds / own, s.count * s.seconds);
   }
-  return count >= kLeastSteps && planned > 0 ? std::optional(measured / planned) : std::nullopt;
+  if (count < kLeastSteps || planned <= 0) return std::nullopt;
+  return StepComparison{measured / planned, plan::spread_of(std::move(factors), measured / planned)};
 } catch (const Error&) {
   return std::nullopt;
 }
 
-std::optional<double> training_factor(const Record& record) {
+std::optional<StepComparison> compare_training(const Record& record) {
   constexpr size_t kLeastSteps = 5;  // for a median
   if (record.planned_speed <= 0 || record.speeds.size() < kLeastSteps) return std::nullopt;
-  return record.planned_speed / formats::percentile_of(record.speeds, 50);
+  const double median = formats::percentile_of(record.speeds, 50);
+  std::vector<std::pair<double, double>> seconds;  // of a token
+  for (const double speed : record.speeds) seconds.emplace_back(1 / speed, 1);
+  return StepComparison{record.planned_speed / median, plan::spread_of(std::move(seconds), 1 / median)};
 }
 
-// Keeps how a run that took its steps here compares with its plan. A stopped one counts, too.
+// Keeps how a run that took its steps here compares with its plan, unless they are too uneven. A stopped one counts,
+// too.
 void keep_speed(Record& record, double time_s, const EventSink& sink) {
   if (record.hardware_folder.empty()) return;
   const bool serves = kind_of(record.experiment) == experiment::Kind::serve;
-  const std::optional<double> factor = serves ? sweep_factor(record) : training_factor(record);
-  if (!factor || !record.measured) return;
+  const std::optional<StepComparison> steps = serves ? compare_sweep(record) : compare_training(record);
+  if (!steps || !record.measured) return;
   plan::MeasuredRun run = *record.measured;
-  run.factor = *factor;
+  run.factor = steps->factor;
+  run.spread = std::max(steps->spread, share_of_others(record.processors, processor_time()));
   run.date = store::today_utc();
   run.run = record.run;
   try {
-    plan::save_measured_run(record.hardware_folder, run);
+    if (const std::string kept = plan::save_measured_run(record.hardware_folder, run); !kept.empty())
+      sink({time_s, event::Log{"info", kept}});
   } catch (const Error& error) {
     sink({time_s,
           event::Log{"warning", "plans of this machine do not follow from this run: " + to_text(error.problem())}});

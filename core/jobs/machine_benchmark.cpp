@@ -25,6 +25,7 @@ Bytes memory_of(const MachineBenchmarkRequest& request) {
 }
 
 using BenchmarkClock = std::chrono::steady_clock;
+constexpr double kRatesPercentile = 25;
 
 double median_round(std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
@@ -385,6 +386,10 @@ std::string percent_or_dash(const std::optional<double>& share) {
 
 }  // namespace
 
+double BenchmarkFigure::rates_seconds() const {
+  return formats::percentile_of(seconds, kRatesPercentile);
+}
+
 double BenchmarkFigure::tokens_per_second() const {
   return tokens / median_round(seconds);
 }
@@ -405,10 +410,16 @@ const BenchmarkFigure* MachineBenchmark::saved_step() const {
   return found == figures.end() ? nullptr : &*found;
 }
 
-bool MachineBenchmark::is_noisy() const {
+double MachineBenchmark::spread() const {
   const bool is_busy = peak.threads_worth > 0 && peak.threads_worth < 0.8 * threads;
-  return is_busy || std::any_of(figures.begin(), figures.end(),
-                                [](const BenchmarkFigure& f) { return f.model.empty() && f.spread() > 0.15; });
+  double largest = is_busy ? threads / peak.threads_worth - 1 : 0;
+  for (const BenchmarkFigure& f : figures) {
+    if (!f.model.empty()) continue;  // rounds of the small model are short
+    std::vector<std::pair<double, double>> rounds;
+    for (const double seconds : f.seconds) rounds.emplace_back(seconds, 1);
+    largest = std::max(largest, plan::spread_of(std::move(rounds), f.rates_seconds()));
+  }
+  return largest;
 }
 
 MachineBenchmark measure_machine(const MachineBenchmarkRequest& request,
@@ -459,6 +470,7 @@ Json to_json(const MachineBenchmark& benchmark) {
             {"memory_bytes_per_second", peak.dram_bytes},
             {"threads_worth", rate(peak.threads_worth)}}},
           {"noisy", benchmark.is_noisy()},
+          {"spread", benchmark.spread()},
           {"figures", figures},
           {"skipped", skipped}};
 }

@@ -18,8 +18,6 @@
 namespace mw::jobs {
 
 inline constexpr int kBenchmarkAlpha = 2 * plan::kBenchmarkRank;  // of the LoRA step, with adapters on all products
-// Percentile of the rounds' seconds that gives the rates of a machine: low, as other programs only lengthen rounds.
-inline constexpr double kRatesPercentile = 25;
 inline constexpr const char* kNoisyBenchmark =
     "The rounds differ by more than 15 % or other programs use the processor: repeat on an idle machine.";
 
@@ -51,8 +49,9 @@ struct BenchmarkFigure {
   // FLOP/s of the median round / highest measured FLOP/s, of f32 work in f32; absent: no peak was measured.
   std::optional<double> arithmetic_share = std::nullopt;
   std::optional<double> memory_share = std::nullopt;  // weight bytes read per second / read bandwidth; absent: training
-  double tokens_per_second() const;                   // of the median round
-  double spread() const;                              // (slowest - fastest round) / median
+  double rates_seconds() const;      // of a round, for the rates of a machine: other programs only lengthen rounds
+  double tokens_per_second() const;  // of the median round
+  double spread() const;             // (slowest - fastest round) / median
   // The larger share's resource; neither if both shares are under one half: time goes elsewhere.
   BenchmarkLimit limit() const;
 };
@@ -70,7 +69,8 @@ struct MachineBenchmark {
   engine::MachinePeak peak{};
   std::vector<BenchmarkFigure> figures{};
   std::vector<SkippedWork> skipped{};
-  bool is_noisy() const;                      // a figure's spread exceeds 15 %, or other load took part of a core
+  double spread() const;  // plan::spread_of() the rounds of the model's figures, the largest, or what other load took
+  bool is_noisy() const { return spread() > 0.15; }
   const BenchmarkFigure* saved_step() const;  // kLoraStepFigure; null if it did not fit
 };
 

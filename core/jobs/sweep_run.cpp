@@ -8,14 +8,13 @@
 
 #include "core/base/units.h"
 #include "core/jobs/model_server.h"
+#include "core/plan/document/plan_request.h"
 #include "core/plan/document/simulated_server.h"
 #include "core/plan/prediction/serve_step.h"
 #include "core/serve/load/engine_backend.h"
 #include "core/serve/load/http_backend.h"
 #include "core/serve/load/saturation.h"
-#include "core/serve/load/simulated_backend.h"
 #include "core/serve/load/sweep.h"
-#include "core/serve/scheduling/step_timing.h"
 #include "core/store/store_rows.h"
 #include "core/train/settings.h"
 
@@ -93,10 +92,16 @@ BackendParts model_parts(const experiment::Experiment& e, const plan::PlanContex
   BackendParts parts;
   parts.backend = std::move(server.backend);
   parts.conditions["stack"] = model::to_string(request.stack);
+  if (plan::runs_here(request)) {
+    parts.conditions["kv_dtype"] = model::to_string(request.kv);  // the engine's, regardless of the document
+    parts.conditions["max_model_len"] = std::to_string(request.serve.max_model_len);
+    parts.conditions["calibration"] = request.efficiencies.matmul.source;
+  }
   parts.intervals = std::move(server.intervals);
   parts.notes.push_back("every number is predicted: " + std::string(model::to_string(request.stack)) + " on " +
                         request.target.id + ", KV cache " + to_text(plan::ServeStepModel(request).kv().capacity) +
                         replicas_text(e.config().sweep));
+  if (!e.config().serve.adapters.empty()) parts.notes.push_back("the time that LoRA adapters take is not predicted");
   if (!server.interval_source.empty()) parts.notes.push_back(server.interval_source);
   return parts;
 }
@@ -129,43 +134,6 @@ BackendParts engine_parts(const experiment::Experiment& e, const EmitBody& emit)
   parts.notes.push_back("measured on this machine: " + std::to_string(train::thread_count(0)) + " threads, KV cache " +
                         to_text(served->settings.kv.capacity) + " in f32");
   parts.owned = std::move(served);
-  return parts;
-}
-
-// This processor has no cost model: times some steps on it and simulates the scheduler in virtual time. Releases the
-// weights afterwards.
-BackendParts calibrated_parts(const experiment::Experiment& e, const EmitBody& emit) {
-  constexpr double kSeconds = 3;  // total duration of the timed steps
-  const ServedModel served = load_served(e, [&](long done, long total) {
-    emit(event::Progress{"loading weights", done, total});
-  });
-  engine::Network& network = served.model.cluster->network(0);
-  serve::TimingSettings timing{.budget_s = kSeconds, .first_id = first_plain_id(*served.model.tokenizer)};
-  timing.progress = [&](double share) { emit(event::Progress{"timing steps", std::lround(100 * share), 100}); };
-  std::vector<formats::TimedStep> steps;
-  {
-    serve::EngineExecutor executor(network, served.settings);
-    if (!served.adapters.empty()) {
-      timing.adapter = served.adapters.front().name;
-      executor.add_adapter(timing.adapter, served.adapters.front().values);
-    }
-    steps = serve::time_steps(executor, served.settings, network.config(), timing);
-  }
-  double seconds = 0;
-  for (const formats::TimedStep& step : steps) seconds += step.seconds;
-  const serve::MeasuredStepModel model = serve::MeasuredStepModel(steps).scaled_to(steps);
-  BackendParts parts;
-  const options::Sweep sweep = e.config().sweep;
-  parts.backend =
-      serve::make_simulated_backend(std::make_unique<serve::MeasuredExecutor>(model, network.config()), served.settings,
-                                    {}, {.count = sweep.replicas, .routing = sweep.routing});
-  parts.conditions["kv_dtype"] = "f32";
-  parts.conditions["max_model_len"] = std::to_string(served.settings.max_model_len);
-  if (!timing.adapter.empty()) parts.conditions["adapter"] = timing.adapter;
-  parts.conditions["calibration"] = "this machine, " + std::to_string(train::thread_count(0)) + " threads, " +
-                                    std::to_string(steps.size()) + " steps in " + number_text(seconds, 2) + " s";
-  parts.notes.push_back("every number is predicted, calibrated on this machine: " + model.describe() +
-                        replicas_text(sweep));
   return parts;
 }
 
@@ -214,7 +182,7 @@ BackendParts make_backend(const experiment::Experiment& e, const plan::PlanConte
     case options::SweepBackend::model:
       break;
   }
-  return config.target.id == "cpu" ? calibrated_parts(e, emit) : model_parts(e, context);
+  return model_parts(e, context);
 }
 
 }  // namespace mw::jobs

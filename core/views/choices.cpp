@@ -53,9 +53,14 @@ namespace {
 
 experiment::Experiment serving_here(const importing::FoundModel& model, const experiment::Experiment& experiment) {
   experiment::Experiment out;
-  if (experiment.valid_values().target.id == "cpu")
-    for (const char* key : {"train.dtype", "target.threads", "target.memory_gib"})
-      out.set_value(key, experiment.value(key));
+  const bool here = experiment.valid_values().target.id == "cpu";
+  if (here)
+    for (const char* key : {"target.threads", "target.memory_gib"}) out.set_value(key, experiment.value(key));
+  const std::string stored = model.dtype.substr(0, model.dtype.find(','));
+  if (here && experiment.has("train.dtype"))
+    out.set_value("train.dtype", experiment.value("train.dtype"));
+  else if (parse<model::WeightType>(stored))
+    out.set_value("train.dtype", stored);
   out.set_value("kind", "serve");
   out.set_value("target.id", "cpu");
   out.set_value("model.path", model.folder.string());
@@ -94,7 +99,9 @@ FoundChoice predict_here(importing::FoundModel model, const experiment::Experime
   }
   try {
     const experiment::Experiment served = serving_here(choice.model, experiment);
-    const plan::Plan plan = plan::predict(plan::plan_request(served, context));
+    const plan::Request request = plan::plan_request(served, context);
+    const plan::Plan plan = plan::predict(request);
+    choice.weights = to_string(request.weights);
     choice.fits = plan.memory.fits();
     choice.memory = plan.memory.at_peak.total();
     if (plan.serve && plan.serve->tpot.value > 0)
@@ -117,6 +124,7 @@ Json to_json(const FoundChoice& choice) {
   Json& predicted = out["predicted"] =
       Json{{"fits", *choice.fits}, {"peak_bytes", nullptr}, {"tokens_per_second", nullptr}};
   if (choice.memory.value > 0) predicted["peak_bytes"] = choice.memory.value;
+  if (!choice.weights.empty()) predicted["dtype"] = choice.weights;
   if (const auto& rate = choice.tokens_per_second) {
     predicted["tokens_per_second"] = rate->value;
     predicted["tokens_per_second_low"] = rate->low;

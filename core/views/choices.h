@@ -41,13 +41,15 @@ struct FoundChoice {
   std::optional<bool> fits{};                         // empty: there is no prediction, see `reason`
   Bytes memory{};                                     // peak; 0: does not fit
   std::optional<plan::Estimate> tokens_per_second{};  // of the answer
+  std::string weights{};                              // type that the prediction is for: "bf16"
   std::string reason{};
 };
-// `experiment`: its weight type, threads and memory limit of this machine apply.
+// In the type of the folder's tensors, if the engine serves it, unless the experiment sets another. `experiment`: its
+// threads and memory limit of this machine apply, too.
 FoundChoice predict_here(importing::FoundModel model, const experiment::Experiment& experiment,
                          const plan::PlanContext& context);
 // {"path", "place", "kind", "name", "family", "dtype", "parameters", "bytes", "predicted": {"fits", "peak_bytes",
-// "tokens_per_second", "tokens_per_second_low", "tokens_per_second_high"} or null, "reason"}
+// "tokens_per_second", "tokens_per_second_low", "tokens_per_second_high", "dtype"} or null, "reason"}
 Json to_json(const FoundChoice& choice);
 
 }  // namespace mw::views

@@ -195,21 +195,23 @@ store::RunId add_run(const fs::path& runs, double rate) {
   return run;
 }
 
-TEST_F(Calibrating, RunsOfThisMachineCalibrateItsSpeed) {
+// Plans of this machine follow from its benchmark and its runs: the error of a run is shown, and nothing is fitted.
+TEST_F(Calibrating, NothingIsFittedToThisMachine) {
   const fs::path runs = folder.path() / "runs";
   const double predicted = of({}, {add_run(runs, 1)}).proposal->rows[0].now.predicted;
-  const store::RunId run = add_run(runs, predicted / 2.5);
-  const experiment::Experiment e = experiment::Experiment::load(std::string(MW_RESOURCES) + "/examples/tiny-lora.json");
-  const double before = views::design(e, context()).plan().step.seconds.value;
-  const CalibrationResult c = of({}, {run});
-  EXPECT_LT(c.proposal->fitted.mean, 0.1);
-  EXPECT_GT(c.proposal->now.mean, 0.5);
-  plan::accept_proposal(own, *c.proposal);
-  EXPECT_NE(views::design(e, context()).plan().step.seconds.value, before);
-  // Fitted again it is the same row: an earlier calibration is no part of it.
-  const CalibrationResult again = of({}, {run});
-  EXPECT_NEAR(again.proposal->efficiencies[0].after, c.proposal->efficiencies[0].after, 1e-3);
+  const CalibrationResult c = of({}, {add_run(runs, predicted / 2.5)});
+  ASSERT_EQ(c.proposal->rows.size(), 1U);
+  EXPECT_NEAR(c.proposal->rows[0].now.error, -0.6, 1e-6);
+  EXPECT_EQ(c.proposal->rows[0].fitted.predicted, c.proposal->rows[0].now.predicted);
+  EXPECT_TRUE(c.proposal->efficiencies.empty());
+  EXPECT_THAT(calibrated_text(c), HasSubstr("bench --save"));
   EXPECT_EQ(of({}, {"run-99"}).problems.size(), 1U);
+  Json rows = Json::array({row("mine", 1, 5)});
+  rows[0]["target"] = "cpu", rows[0]["stack"] = "engine";
+  const CalibrationResult refused = of({file(rows)});
+  EXPECT_FALSE(refused.proposal);
+  ASSERT_EQ(refused.problems.size(), 1U);
+  EXPECT_THAT(to_text(refused.problems[0]), AllOf(HasSubstr("rows.mine"), HasSubstr("bench --save")));
 }
 
 }  // namespace

@@ -31,25 +31,10 @@ TEST(MeasuredRun, IsTheMedianOfTheStepsAfterTheFirst) {
   store::Store store(folder.path());
   const plan::Measurement m = measured_run(store, run_with(store, {5, 900, 1000, 1100, 40}), context());
   EXPECT_DOUBLE_EQ(m.value, 1000);
-  EXPECT_EQ(m.purpose, plan::MeasurementUse::calibration);
+  EXPECT_EQ(m.purpose, plan::MeasurementUse::holdout);
   EXPECT_EQ(m.request.target.id, "cpu");
   EXPECT_EQ(m.request.stack, model::Stack::engine);
   EXPECT_EQ(m.request.lora.rank, 8);
-}
-
-TEST(MeasuredRun, CalibratesThisMachine) {
-  const Scratch folder;
-  store::Store store(folder.path());
-  const plan::Measurement probe = measured_run(store, run_with(store, {1, 1, 1}), context());
-  const double predicted = plan::predict(probe.request).run.tokens_per_second;
-  const plan::Measurement slower =
-      measured_run(store, run_with(store, std::vector<double>(9, predicted * 0.8)), context());
-  const plan::Calibration fitted{.basis = {}, .factors = plan::with_means(plan::fit_factors({slower}))};
-  EXPECT_GT(std::abs(plan::predict_all({slower}, {}).front().error), 0.15);
-  EXPECT_LT(std::abs(plan::predict_all({slower}, fitted).front().error), 0.03);
-  plan::Request again = slower.request;
-  plan::apply(fitted, again);
-  EXPECT_EQ(again.efficiencies.matmul.origin, plan::Origin::measured);
 }
 
 TEST(MeasuredRun, RejectsRunsWithTooFewSteps) {
@@ -57,6 +42,11 @@ TEST(MeasuredRun, RejectsRunsWithTooFewSteps) {
   store::Store store(folder.path());
   EXPECT_THROW(measured_run(store, run_with(store, {1000, 1000}), context()), Error);
   EXPECT_THROW(measured_run(store, "run-99", context()), Error);
+  const store::RunId failed = run_with(store, {1000, 1000, 1000});
+  event::Finished end;
+  end.state = RunState::failed;
+  store.finish(failed, 9, end);
+  EXPECT_THROW(measured_run(store, failed, context()), Error);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "core/plan/document/plan_request.h"
 #include "core/serve/load/sweep.h"
 #include "tests/shipped.h"
 
@@ -87,7 +88,6 @@ TEST(Residuals, EveryTermOfAStepIsPredictedMinusMeasured) {
   ASSERT_TRUE(compute->predicted && compute->difference());
   EXPECT_DOUBLE_EQ(*compute->difference(), compute->predicted->value - 1);
   EXPECT_DOUBLE_EQ(*compute->relative(), compute->predicted->value - 1);
-  EXPECT_TRUE(r.can_calibrate);
 }
 
 TEST(Residuals, MemoryIsThatOfTheFullestDeviceAtItsPeakByCategory) {
@@ -147,7 +147,30 @@ TEST(Residuals, StagesOfASimulatedSweepHaveNone) {
   EXPECT_NEAR(*queue->difference(), 0, 1e-9);
   EXPECT_NEAR(*row(r, "1024/64@4.prefill_ms")->difference(), 0, 1e-9);
   EXPECT_NEAR(*row(r, "1024/64@32.ttft_ms")->difference(), -5, 1e-9);
-  EXPECT_FALSE(r.can_calibrate);
+}
+
+// A step is the median one, and its parts are shares of it: a pause of the machine does not count.
+TEST(Residuals, AStepIsTheMedianOne) {
+  ComparedRun run = trained({{"step_seconds", {{"steps", 2}, {"seconds", 8.0}, {"compute", 6.0}}}});
+  const Residuals r = residuals(run, context());
+  EXPECT_DOUBLE_EQ(*row(r, "step.seconds")->measured, 2);
+  EXPECT_DOUBLE_EQ(*row(r, "step.compute")->measured, 1.5);
+}
+
+// The plan of a run is not that which the run itself has corrected.
+TEST(Residuals, ThePlanIsThatBeforeTheRun) {
+  plan::PlanContext corrected = context();
+  const Experiment e = trained(kSplit).experiment;
+  const plan::Request request = plan::plan_request(e, corrected);
+  plan::MeasuredRun own = *plan::measured_run(e.config(), corrected, request);
+  own.factor = 10, own.run = "run-1";
+  const double before = row(residuals(trained(kSplit), corrected), "step.seconds")->predicted->value;
+  corrected.machine.runs = {own};
+  EXPECT_GT(plan::predict(plan::plan_request(e, corrected)).step.seconds.value,
+            5 * plan::predict(request).step.seconds.value);
+  EXPECT_DOUBLE_EQ(row(residuals(trained(kSplit), corrected), "step.seconds")->predicted->value, before);
+  corrected.machine.runs.front().run = "run-0";
+  EXPECT_GT(row(residuals(trained(kSplit), corrected), "step.seconds")->predicted->value, 5 * before);
 }
 
 TEST(Residuals, RefusesWhatWasNotMeasured) {
@@ -157,7 +180,12 @@ TEST(Residuals, RefusesWhatWasNotMeasured) {
   partial.has_all_settings = false;
   ComparedRun empty{.name = "empty", .experiment = short_rows()};
   empty.training.emplace();
-  for (const ComparedRun* run : {&predicted, &partial, &empty}) {
+  ComparedRun failed = trained(kSplit);
+  event::Finished end;
+  end.state = RunState::failed;
+  end.steps = 3;
+  failed.training->feed({7, end});
+  for (const ComparedRun* run : {&predicted, &partial, &empty, &failed}) {
     try {
       residuals(*run, context());
       ADD_FAILURE() << run->name;
@@ -174,7 +202,14 @@ TEST(Residuals, TextAndJsonShowTheSameTerms) {
   ASSERT_EQ(j["rows"].size(), r.rows.size());
   const std::string text = to_text(r);
   for (const Residual& one : r.rows) EXPECT_THAT(text, HasSubstr(one.label));
-  EXPECT_TRUE(j["can_calibrate"].get<bool>());
+  EXPECT_FALSE(j["can_calibrate"].get<bool>());  // a key of version 1.0
+  // Every column is separated, however long its texts are.
+  Residuals wide;
+  wide.rows.push_back({.label = "1024/64@4 output_throughput",
+                       .unit = "tokens/s",
+                       .predicted = plan::Estimate{.value = 123456, .low = 1, .high = 1e6},
+                       .measured = 123457.0});
+  EXPECT_THAT(to_text(wide), HasSubstr("output_throughput  123500 tokens/s  123500 tokens/s  "));
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ TEST(MachineBenchmark, IsSavedWithoutALoraStepThatDidNotFit) {
                              .skipped = {{"LoRA step, bf16", "needs 2 GiB"}}};
   for (const size_t figures : {1, 0}) {
     benchmark.figures.resize(figures);
-    const store::RunId run = save_benchmark(store, request, benchmark);
+    const store::RunId run = save_benchmark(store, request, benchmark).run;
     const auto row = store.find(run);
     ASSERT_TRUE(row);
     EXPECT_EQ(row->state, RunState::done);
@@ -136,6 +136,36 @@ TEST(MachineBenchmark, IsSavedWithoutALoraStepThatDidNotFit) {
     EXPECT_TRUE(store.metric(run, "train/tokens_per_second").empty());
     EXPECT_THROW(audit::measured_run(store, run, plan::PlanContext::load(MW_RESOURCES "/hardware")), Error);
   }
+}
+
+TEST(MachineBenchmark, ANoisyOneDoesNotReplaceSteadyRates) {
+  const test::Scratch folder;
+  store::Store store(folder.path());
+  const MachineBenchmarkRequest request = benchmark_request("gemma3-270m", BenchmarkLength::full);
+  const auto saved = [&](std::vector<double> seconds, double threads_worth = 2) {
+    const MachineBenchmark benchmark{
+        .model = "gemma3-270m",
+        .instruction_set = "avx2",
+        .threads = 2,
+        .peak = {.f32_flops = 1e11, .dram_bytes = 1e10, .threads_worth = threads_worth},
+        .figures = {
+            {.id = "lora_step_bf16", .title = "LoRA", .tokens = 2048, .rows = 4, .len = 512, .seconds = seconds},
+            {.id = "small_decode_1_bf16",
+             .title = "Small",
+             .tokens = 1,
+             .len = 1,
+             .seconds = {1, 9},
+             .model = plan::kSmallModel}}};
+    const SavedBenchmark out = save_benchmark(store, request, benchmark, folder.path() / "own");
+    EXPECT_EQ(benchmark.is_noisy(), benchmark.spread() > 0.15);
+    const plan::MeasuredMachine kept = plan::own_measurements(folder.path() / "own");
+    EXPECT_EQ(out.without_rates.empty(), kept.rates.front().source == out.run);
+    return std::pair(out.without_rates, kept.rates.front().spread);
+  };
+  EXPECT_NEAR(saved({4, 4.1, 4.2, 4.1}).second, 0.03, 0.02);
+  EXPECT_THAT(saved({6, 9, 6, 9}).first, testing::AllOf(testing::HasSubstr("run-1"), testing::HasSubstr("50 %")));
+  EXPECT_THAT(saved({4, 4, 4, 4}, 1).first, testing::HasSubstr("100 %")) << "other programs took a core";
+  EXPECT_EQ(saved({8, 8, 8, 8}).first, "") << "steady";
 }
 
 TEST(MachineBenchmark, SavedStepsAreRowsOfACalibration) {
@@ -147,7 +177,7 @@ TEST(MachineBenchmark, SavedStepsAreRowsOfACalibration) {
       .instruction_set = "avx2",
       .threads = 2,
       .figures = {{.id = "lora_step_bf16", .title = "LoRA", .tokens = 2048, .seconds = {8, 4, 16}}}};
-  const store::RunId run = save_benchmark(store, request, benchmark);
+  const store::RunId run = save_benchmark(store, request, benchmark).run;
   const auto row = store.find(run);
   ASSERT_TRUE(row);
   EXPECT_EQ(row->state, RunState::done);

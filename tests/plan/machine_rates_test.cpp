@@ -5,8 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "core/base/files.h"
 #include "core/model/catalogue.h"
+#include "core/plan/calibration/calibration_file.h"
+#include "core/plan/calibration/plan_context.h"
 #include "core/plan/prediction/step_time.h"
 #include "tests/base/scratch.h"
 #include "tests/shipped.h"
@@ -192,6 +196,78 @@ TEST(MachineRates, TheNewestRunOfTheSameKindCorrectsPlans) {
   EXPECT_EQ(load().machine.rates.size(), 2U);
 }
 
+TEST(MachineRates, SpreadIsThatOfTheMiddleOfTheTimes) {
+  EXPECT_EQ(spread_of({}, 1), 0);
+  std::vector<std::pair<double, double>> times;
+  for (int i = 0; i < 20; ++i) times.emplace_back(i == 0 ? 100 : 1 + 0.01 * (i % 3), 1);
+  EXPECT_NEAR(spread_of(times, 1.01), 0.0101, 1e-4) << "one of twenty is no spread";
+  for (int i = 0; i < 3; ++i) times[static_cast<size_t>(i)].first = 2;
+  EXPECT_NEAR(spread_of(times, 1.01), 2 / 1.01 - 1, 1e-9);
+  EXPECT_NEAR(spread_of({{1, 1}, {1.5, 9}}, 1.5), 0.5, 1e-9) << "shorter ones, too";
+  EXPECT_NEAR(spread_of({{1, 1}, {1.5, 99}}, 1.5), 0, 1e-9) << "by weight";
+}
+
+TEST(MachineRates, AnUnevenRunDoesNotReplaceABetterMeasurement) {
+  const test::Scratch folder;
+  const MachineRates& shipped = test::context().processors().rates.front();
+  int runs = 0;
+  // Whether it is kept, with the run that corrects plans then.
+  const auto corrected_by = [&](double factor, double spread, const MachineRates& basis) {
+    MeasuredRun run = finished_run(basis);
+    run.factor = factor, run.spread = spread, run.run = "run-" + std::to_string(++runs);
+    const std::string kept = save_measured_run(folder.path(), run);
+    const PlanContext context = PlanContext::load(MW_RESOURCES "/hardware", folder.path());
+    Request r = request_of(shipped, shipped.figures.front());
+    const RatesInForce found = rates_of(context, run.processor, r);
+    const std::string used = found.run ? found.run->run : "";
+    EXPECT_EQ(kept.empty(), used == run.run) << kept;
+    if (!kept.empty() && !used.empty()) {
+      EXPECT_THAT(kept, HasSubstr(used));
+    }
+    return used;
+  };
+  EXPECT_EQ(corrected_by(1, 2, shipped), "") << "more uncertain than the class";
+  EXPECT_EQ(corrected_by(2, 0.6, shipped), "run-2");
+  EXPECT_EQ(corrected_by(1.9, 0.3, shipped), "run-3") << "steadier";
+  EXPECT_EQ(corrected_by(3, 0.5, shipped), "run-3") << "slower and less even: other programs";
+  EXPECT_EQ(corrected_by(1, 0.5, shipped), "run-5") << "faster beyond both intervals";
+  EXPECT_EQ(corrected_by(1, 0.12, shipped), "run-6");
+  EXPECT_EQ(corrected_by(2.5, 0.14, shipped), "run-7") << "even within 15 %: the newest";
+  MachineRates bench = shipped;
+  bench.processor = "A 1 2", bench.threads = 2, bench.source = "run-8", bench.spread = 0.05;
+  EXPECT_EQ(save_machine_rates(folder.path(), bench), "");
+  EXPECT_EQ(corrected_by(2, 0.6, bench), "") << "the benchmark is better";
+  EXPECT_EQ(corrected_by(2, 0.1, bench), "run-9");
+  MachineRates loaded = bench;
+  loaded.source = "run-20", loaded.spread = 0.5;
+  for (MachineFigure& f : loaded.figures) f.seconds *= 2;
+  EXPECT_THAT(save_machine_rates(folder.path(), loaded), HasSubstr("run-8"));
+  loaded.spread = 0.1;
+  EXPECT_EQ(save_machine_rates(folder.path(), loaded), "");
+}
+
+TEST(MachineRates, IntervalsAreAsWideAsTheSpreadAndSayIt) {
+  MachineRates rates = test::context().processors().rates.front();
+  const MachineFigure f = rates.figures.front();
+  const auto matmul = [&](const RatesInForce& found) {
+    Request r = request_of(rates, f);
+    apply(found, rates.threads, r);
+    return r.efficiencies.matmul;
+  };
+  const auto above = [](const Efficiency& e) { return e.high / e.value; };
+  EXPECT_NEAR(above(matmul(in_force(rates, RatesOrigin::measured))), 1.15, 1e-9);
+  rates.spread = 0.4;
+  EXPECT_NEAR(above(matmul(in_force(rates, RatesOrigin::measured))), 1.4, 1e-9);
+  EXPECT_THAT(matmul(in_force(rates, RatesOrigin::measured)).source,
+              HasSubstr("spread 40 % (a steadier measurement takes its place)"));
+  MeasuredRun run = finished_run(rates);
+  RatesInForce found = in_force(rates, RatesOrigin::measured);
+  found.run = &run;
+  EXPECT_NEAR(above(matmul(found)), 1.15, 1e-9) << "a file without spreads";
+  run.spread = 0.8;
+  EXPECT_NEAR(above(matmul(found)), 1.8, 1e-9);
+}
+
 // Between the two models of a benchmark the efficiencies are between theirs, and each model's own plan is exact.
 TEST(MachineRates, TheSmallModelOfABenchmarkIsPlannedByItsOwnFigures) {
   MachineRates rates = test::context().processors().rates.front();
@@ -211,6 +287,68 @@ TEST(MachineRates, TheSmallModelOfABenchmarkIsPlannedByItsOwnFigures) {
   r.model.layers.resize(2);
   apply(in_force(rates, RatesOrigin::measured), rates.threads, r);
   EXPECT_GT(r.efficiencies.matmul.value, own);
+}
+
+TEST(MachineRates, AFileOfANewerVersionIsNeitherReadNorWritten) {
+  const test::Scratch folder;
+  const std::string content = Json({{"schema", 2}, {"machines", Json::array()}, {"new", 1}}).dump();
+  folder.put("machine.json", content);
+  const MachineRates& rates = test::context().processors().rates.front();
+  const auto refused = [&](auto write) {
+    try {
+      write();
+    } catch (const Error& error) {
+      const Problem& p = error.problem();
+      return p.id + " " + p.place + " " + p.found + " " + p.expected + (p.file.empty() || p.fix.empty() ? "?" : "");
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(refused([&] { own_measurements(folder.path()); }), "HARDWARE-FILE schema 2 1");
+  EXPECT_EQ(refused([&] { save_machine_rates(folder.path(), rates); }), "HARDWARE-FILE schema 2 1");
+  EXPECT_EQ(refused([&] { save_measured_run(folder.path(), finished_run(rates)); }), "HARDWARE-FILE schema 2 1");
+  EXPECT_EQ(read_file(folder.path() / "machine.json"), content);
+}
+
+TEST(MachineRates, RunsThatEndTogetherAreAllKept) {
+  const test::Scratch folder;
+  std::vector<std::thread> threads;
+  for (int i = 1; i <= 16; ++i)
+    threads.emplace_back([&, i] {
+      MeasuredRun run = finished_run(test::context().processors().rates.front());
+      run.processor.threads = i;
+      save_measured_run(folder.path(), run);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(own_measurements(folder.path()).runs.size(), 16U);
+}
+
+TEST(MachineRates, TextsOfTheFileStayOnTheirLine) {
+  const test::Scratch folder;
+  MachineRates rates = test::context().processors().rates.front();
+  rates.source = "run-1\nerror: forged\x1b";
+  save_machine_rates(folder.path(), rates);
+  EXPECT_EQ(own_measurements(folder.path()).rates.front().source, "run-1\\x0aerror: forged\\x1b");
+}
+
+// An accepted calibration of version 1.0 may have factors for this machine.
+TEST(MachineRates, ACalibrationOfThisMachineIsNotUsed) {
+  const test::Scratch folder;
+  Proposal accepted;
+  accepted.calibration.basis = {"2026-11-21", "mine", CalibrationAuthor::user};
+  accepted.calibration.factors.push_back({.stack = model::Stack::engine,
+                                          .chip = "cpu",
+                                          .vendor = hardware::Vendor::cpu,
+                                          .name = "matmul",
+                                          .value = 0.2,
+                                          .low = 0.1,
+                                          .high = 0.3,
+                                          .rows = {"run-1"}});
+  accept_proposal(folder.path(), accepted);
+  const PlanContext context = PlanContext::load(MW_RESOURCES "/hardware", folder.path());
+  EXPECT_TRUE(context.calibration.factors.empty());
+  ASSERT_EQ(context.problems().size(), 1U);
+  EXPECT_EQ(context.problems().front().severity, Severity::warning);
+  EXPECT_THAT(to_text(context.problems().front()), testing::AllOf(HasSubstr("cpu"), HasSubstr("calibrate --remove")));
 }
 
 TEST(MachineRates, ErrorsNameFileRowAndKey) {

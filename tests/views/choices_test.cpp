@@ -54,7 +54,14 @@ FoundChoice here(const char* fixture, const experiment::Experiment& experiment =
 TEST(FoundChoices, PredictServingOnThisMachine) {
   const FoundChoice tiny = here("gemma3_tiny");
   EXPECT_EQ(tiny.fits, true) << tiny.reason;
-  EXPECT_GT(tiny.memory.value, static_cast<std::int64_t>(tiny.model.bytes) / 2) << "bf16 weights of an f32 file";
+  EXPECT_EQ(tiny.model.dtype, "f32");
+  EXPECT_EQ(to_json(tiny)["predicted"]["dtype"], "f32");
+  EXPECT_GT(tiny.memory.value, static_cast<std::int64_t>(tiny.model.bytes));
+  experiment::Experiment other;
+  other.set("train.dtype", "bf16");
+  const FoundChoice rounded = here("gemma3_tiny", other);
+  EXPECT_EQ(rounded.weights, "bf16");
+  EXPECT_LT(rounded.memory, tiny.memory);
   EXPECT_LT(tiny.memory.value, 64 << 20);
   ASSERT_TRUE(tiny.tokens_per_second);
   EXPECT_GT(tiny.tokens_per_second->value, 0);

@@ -209,7 +209,9 @@ QString here_text(const FoundRow& row) {
   if (!*choice.fits) return PickerPopup::tr("Does not fit");
   if (!choice.tokens_per_second) return PickerPopup::tr("Fits");
   const plan::Estimate& rate = *choice.tokens_per_second;
-  return PickerPopup::tr("Fits, %1 to %2 tokens/s").arg(qs(number_text(rate.low, 2)), qs(number_text(rate.high, 2)));
+  const QString text =
+      PickerPopup::tr("Fits, %1 to %2 tokens/s").arg(qs(number_text(rate.low, 2)), qs(number_text(rate.high, 2)));
+  return choice.weights == choice.model.dtype ? text : PickerPopup::tr("%1 in %2").arg(text, qs(choice.weights));
 }
 
 QString row_tooltip(const FoundRow& row) {

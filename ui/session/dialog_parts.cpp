@@ -101,9 +101,10 @@ void TaskDialog::add_task_rows(const TaskRows& rows) {
   row->addStretch(1);
   column_->addLayout(row);
   cancel_ = add_button(*row, rows.cancel, {});
+  connect(cancel_, &QPushButton::clicked, this, &QDialog::reject);
+  if (rows.confirm.isEmpty()) return;
   confirm_ = add_button(*row, rows.confirm, {});
   confirm_->setDefault(true);  // needs the dialog as parent
-  connect(cancel_, &QPushButton::clicked, this, &QDialog::reject);
 }
 
 void TaskDialog::follow(BackgroundWork& work) {

@@ -49,7 +49,7 @@ class TaskDialog : public QDialog {
   TaskDialog(const QString& title, const QString& object_name, int least_width, QWidget* parent);
   struct TaskRows {
     QString result, progress;  // accessible names
-    QString cancel, confirm;   // texts of the buttons; `cancel` calls reject()
+    QString cancel, confirm;   // texts of the buttons; `cancel` calls reject(), without `confirm` there is no other
     int stretch = 1;           // of the space above the buttons
   };
   void add_task_rows(const TaskRows& rows);
@@ -60,7 +60,7 @@ class TaskDialog : public QDialog {
   QLabel* description_;
   ResultText* result_ = nullptr;
   QProgressBar* progress_ = nullptr;
-  QPushButton *cancel_ = nullptr, *confirm_ = nullptr;  // confirm_: the default button
+  QPushButton *cancel_ = nullptr, *confirm_ = nullptr;  // confirm_: the default button, or null
 
  private:
   BackgroundWork* work_ = nullptr;

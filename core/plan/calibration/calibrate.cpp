@@ -27,32 +27,25 @@ bool is_share(std::string_view name) {
          name.starts_with("overlap");
 }
 
-// A share is at most 1, except on CPUs, whose peaks are estimates.
-double at_most_whole(std::string_view name, hardware::Vendor vendor, double value) {
-  return is_share(name) && vendor != hardware::Vendor::cpu ? std::min(1.0, value) : value;
-}
-
 // The value of an efficiency after calibration. A share that is 0 by default cannot be scaled; its complement is.
-double scaled(std::string_view name, hardware::Vendor vendor, double before, double factor) {
+double scaled(std::string_view name, double before, double factor) {
   if (before == 0 && is_share(name)) return std::clamp(1 - factor, 0.0, 1.0);
-  return at_most_whole(name, vendor, before * factor);
+  return is_share(name) ? std::min(1.0, before * factor) : before * factor;
 }
 
 struct Bounds {
   double low, high, trust;
 };
 // Fixed costs of software vary more between versions than shares of a chip's peaks.
-Bounds bounds_of(const FitOptions& options, hardware::Vendor vendor, std::string_view name) {
-  if (vendor == hardware::Vendor::cpu) return {options.shortest / 10, options.longest * 10, options.trust * 10};
+Bounds bounds_of(const FitOptions& options, std::string_view name) {
   if (!is_share(name) && name != "kernel_s") return {options.shortest / 4, options.longest * 4, options.trust * 4};
   return {options.shortest, options.longest, options.trust};
 }
 
 void scale(Efficiency& efficiency, const CalibrationFactor& factor, bool own_chip, const Calibration& from) {
   const double before = efficiency.value;
-  const double ends[] = {scaled(factor.name, factor.vendor, before, factor.low),
-                         scaled(factor.name, factor.vendor, before, factor.high)};
-  efficiency.value = scaled(factor.name, factor.vendor, before, factor.value);
+  const double ends[] = {scaled(factor.name, before, factor.low), scaled(factor.name, before, factor.high)};
+  efficiency.value = scaled(factor.name, before, factor.value);
   efficiency.low = std::min(ends[0], ends[1]);
   efficiency.high = std::max(ends[0], ends[1]);
   efficiency.origin = own_chip ? Origin::measured : Origin::transferred;
@@ -142,7 +135,7 @@ class Fitter {
       if (is_serving(m->what)) servers_.emplace(m, m->request);
     std::erase_if(names_, [this](const std::string& name) { return !is_constrained(name); });
     logs_.assign(names_.size(), 0.0);
-    for (const std::string& name : names_) bounds_.push_back(bounds_of(options, group.vendor, name));
+    for (const std::string& name : names_) bounds_.push_back(bounds_of(options, name));
   }
 
   std::vector<CalibrationFactor> run() {
@@ -209,7 +202,7 @@ class Fitter {
       Efficiencies all = m->request.efficiencies;
       const double before = error(*m, all);
       Efficiency& e = all.*named(name).member;
-      e.value = scaled(name, group_.vendor, e.value, 0.9);
+      e.value = scaled(name, e.value, 0.9);
       return std::abs(error(*m, all) - before) > 1e-9;
     });
   }
@@ -217,7 +210,7 @@ class Fitter {
     Efficiencies all = m.request.efficiencies;
     for (size_t i = 0; i < logs.size(); ++i) {
       Efficiency& e = all.*named(names_[i]).member;
-      e.value = scaled(names_[i], group_.vendor, e.value, std::exp(logs[i]));
+      e.value = scaled(names_[i], e.value, std::exp(logs[i]));
     }
     return all;
   }
@@ -294,9 +287,9 @@ bool can_fit(std::string_view name) {
 }
 
 bool at_limit(const CalibrationFactor& factor, const Efficiency& before, const FitOptions& options) {
-  const Bounds b = bounds_of(options, factor.vendor, factor.name);
+  const Bounds b = bounds_of(options, factor.name);
   return factor.value < b.low * 1.002 || factor.value > b.high * 0.998 ||
-         scaled(factor.name, factor.vendor, before.value, factor.value) < before.value * factor.value;
+         scaled(factor.name, before.value, factor.value) < before.value * factor.value;
 }
 
 namespace {
@@ -372,8 +365,6 @@ std::vector<CalibrationFactor> fit_factors(const std::vector<Measurement>& rows,
 }
 
 void apply(const Calibration& calibration, Request& request) {
-  // Rows of the engine are trainings: they say nothing of its servers, whose rates are measured apart.
-  if (request.stack == model::Stack::engine && request.work != Work::train) return;
   const hardware::Chip& chip = request.target.chip;
   for (const Efficiencies::Named& n : Efficiencies::names()) {
     const CalibrationFactor* best = nullptr;

@@ -95,7 +95,7 @@ using SimulatedFigure = std::function<double(const Measurement&)>;
 
 struct FitOptions {
   std::vector<std::string> names{"matmul"};  // efficiencies to fit, per chip and stack
-  double shortest = 0.4, longest = 1.6;      // bounds of a factor; wider for CPUs, whose peaks are estimates
+  double shortest = 0.4, longest = 1.6;      // bounds of a factor
   double trust = 0.5;  // regularisation: a factor with this logarithm costs as much as a row that is off by 10 %
   // Efficiencies of servers, fitted to output rates, times per token and single users' times to first token.
   std::vector<std::string> serving{"matmul", "fp8", "memory", "kv_reads", "triton_reads", "layer_s", "sequence_s"};

@@ -204,9 +204,20 @@ Json efficiency_json(const ProposedEfficiency& efficiency) {
 
 }  // namespace
 
+void require_known_schema(const Json& document, const std::string& file) {
+  if (!document.is_object() || !document.contains("schema") || document.at("schema") == Json(1)) return;
+  throw Error("HARDWARE-FILE", "the file was written by a newer Meshwright",
+              {.file = file,
+               .place = "schema",
+               .found = json_excerpt(document.at("schema")),
+               .expected = "1",
+               .fix = "update Meshwright, or move the file away"});
+}
+
 Calibration read_calibration(const fs::path& file) {
   const Json document = read_json(file);
   const std::string name = file.string();
+  require_known_schema(document, name);
   Calibration c{
       {string_member(document, "date", name), string_member(document, "source", name), CalibrationAuthor::program}, {}};
   if (document.contains("by") && document.at("by") == "you") c.basis.by = CalibrationAuthor::user;

@@ -8,7 +8,9 @@
 
 namespace mw::plan {
 
-// Throws Error CALIBRATION with file, row and key.
+// Throws Error HARDWARE-FILE if the file was written by a newer version, whose meaning is not known.
+void require_known_schema(const Json& document, const std::string& file);
+// Throws Error CALIBRATION with file, row and key, and the error above.
 Calibration read_calibration(const std::filesystem::path& file);
 Json to_json(const Calibration& calibration);  // schema, date, source and factors, as read_calibration reads them
 Json to_json(const ErrorSummary& summary);

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/calibration/machine_rates.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <tuple>
 
+#include "core/base/file_system.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/units.h"
 #include "core/model/catalogue.h"
 #include "core/model/inventory.h"
+#include "core/plan/calibration/calibration_file.h"
 #include "core/plan/prediction/serve_step.h"
 #include "core/plan/prediction/step_time.h"
 
@@ -17,8 +24,15 @@ namespace mw::plan {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int kSchema = 1;
-constexpr double kMeasuredSpread = 1.15, kShippedSpread = 2.5;
+constexpr double kMeasuredInterval = 1.15, kShippedInterval = 2.5;  // factors up and down; of measurements at least
+
+double interval_of(double spread) {
+  return std::max(kMeasuredInterval, 1 + spread);
+}
+
+std::string percent_text(double share) {
+  return number_text(100 * share, 2) + " %";
+}
 
 constexpr Work kRunWorks[]{Work::train, Work::serve};
 constexpr const char* kRunWorkNames[]{"train", "serve"};
@@ -38,6 +52,12 @@ MachineFigure read_figure(const Json& json, RowLocation at) {
   return f;
 }
 
+double read_spread(JsonRow& row) {
+  const double spread = row.number_or("spread", 0);
+  if (spread > 1e3) row.bad("spread", "out of range", number_text(spread), "0 to 1000");
+  return spread;
+}
+
 MachineRates read_rates(const Json& json, RowLocation at) {
   JsonRow row(json, std::move(at));
   MachineRates r;
@@ -51,6 +71,7 @@ MachineRates read_rates(const Json& json, RowLocation at) {
   r.f32_flops = row.number("f32_flops");
   r.bf16_flops = row.number_or("bf16_flops", 0);
   r.read_bytes = row.number("read_bytes_per_s");
+  r.spread = read_spread(row);
   const RowLocation inside = row.inside("figures");
   for (const Json& figure : row.list("figures")) r.figures.push_back(read_figure(figure, inside));
   row.finish();
@@ -68,6 +89,7 @@ MeasuredRun read_run(const Json& json, RowLocation at) {
   r.weights = row.choice<model::DType>("weights", row.text("weights"));
   r.factor = row.number("factor");
   if (r.factor < 1e-3 || r.factor > 1e3) row.bad("factor", "out of range", number_text(r.factor), "0.001 to 1000");
+  r.spread = read_spread(row);
   r.basis = row.text("basis");
   r.date = row.text("date");
   r.run = row.text("run");
@@ -76,20 +98,23 @@ MeasuredRun read_run(const Json& json, RowLocation at) {
 }
 
 Json to_json(const MeasuredRun& r) {
-  return {{"processor", r.processor.model},
-          {"instructions", r.processor.instructions},
-          {"threads", r.processor.threads},
-          {"devices", r.devices},
-          {"work", kRunWorkNames[r.work == Work::serve]},
-          {"weights", to_string(r.weights)},
-          {"factor", r.factor},
-          {"basis", r.basis},
-          {"date", r.date},
-          {"run", r.run}};
+  Json out{{"processor", r.processor.model},
+           {"instructions", r.processor.instructions},
+           {"threads", r.processor.threads},
+           {"devices", r.devices},
+           {"work", kRunWorkNames[r.work == Work::serve]},
+           {"weights", to_string(r.weights)},
+           {"factor", r.factor},
+           {"basis", r.basis},
+           {"date", r.date},
+           {"run", r.run}};
+  if (r.spread > 0) out["spread"] = r.spread;
+  return out;
 }
 
 template <class Row, class Read>
 std::vector<Row> read_rows(const Json& document, const fs::path& file, const std::string& key, Read read) {
+  require_known_schema(document, file.string());
   const Sources sources = read_sources(document, file.string());
   const Json& rows = member(document, key, file.string());
   if (!rows.is_array())
@@ -101,13 +126,32 @@ std::vector<Row> read_rows(const Json& document, const fs::path& file, const std
   return all;
 }
 
+// Held from reading the user's file until it is written anew, so that measurements that end together are all kept. On a
+// file system without locks it excludes nobody.
+class MachineFileLock {
+ public:
+  explicit MachineFileLock(const fs::path& user_folder) {
+    make_folders(user_folder);
+    const fs::path file = user_folder / (std::string(kMachineRatesFile) + ".lock");
+    fd_ = file_system().open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd_ < 0) throw system_error("cannot open the lock of the rates", file.string(), errno);
+    while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~MachineFileLock() { ::close(fd_); }
+  MachineFileLock(const MachineFileLock&) = delete;
+  MachineFileLock& operator=(const MachineFileLock&) = delete;
+
+ private:
+  int fd_;
+};
+
 void write_measurements(const fs::path& user_folder, const MeasuredMachine& all) {
   Json machines = Json::array(), runs = Json::array();
   for (const MachineRates& rates : all.rates) machines.push_back(to_json(rates));
   for (const MeasuredRun& run : all.runs) runs.push_back(to_json(run));
-  Json out{{"schema", kSchema}, {"machines", std::move(machines)}};
+  Json out{{"schema", 1}, {"machines", std::move(machines)}};
   if (!runs.empty()) out["runs"] = std::move(runs);
-  make_folders(user_folder);
   write_file_atomically(user_folder / kMachineRatesFile, out.dump(1) + "\n");
 }
 
@@ -219,13 +263,17 @@ void set_kv_reads(const MachineRates& rates, EngineCosts& costs) {
 std::string source_of(const RatesInForce& found, double threads) {
   const MachineRates& rates = *found.rates;
   const auto counted = [](int n) { return std::to_string(n) + (n == 1 ? " thread" : " threads"); };
+  const auto spread = [](double share) {
+    return share > 0 ? ", spread " + percent_text(share) + " (a steadier measurement takes its place)" : std::string();
+  };
   if (found.run)
     return "measured here in " + found.run->run + ", " + found.run->date + ", " +
            counted(found.run->processor.threads) +
-           (found.run->devices > 1 ? " of " + std::to_string(found.run->devices) + " devices" : "");
+           (found.run->devices > 1 ? " of " + std::to_string(found.run->devices) + " devices" : "") +
+           spread(found.run->spread);
   const bool measured = found.origin == RatesOrigin::measured;
   return (measured ? "measured here by bench, " + rates.source : rates.source) + ", " + rates.date + ", " +
-         counted(rates.threads) +
+         counted(rates.threads) + spread(rates.spread) +
          (!measured                  ? "; measure with `meshwright bench --save`"
           : threads == rates.threads ? ""
                                      : "; scaled to " + number_text(threads, 2) + " a device");
@@ -321,6 +369,7 @@ Json to_json(const MachineRates& rates) {
            {"figures", std::move(figures)}};
   if (!rates.processor.empty()) out["processor"] = rates.processor;
   if (rates.bf16_flops > 0) out["bf16_flops"] = rates.bf16_flops;
+  if (rates.spread > 0) out["spread"] = rates.spread;
   return out;
 }
 
@@ -328,27 +377,85 @@ std::string basis_of(const MachineRates& rates) {
   return rates.source + ", " + rates.date + ", " + std::to_string(rates.threads);
 }
 
-void save_machine_rates(const fs::path& user_folder, const MachineRates& rates) {
+double spread_of(std::vector<std::pair<double, double>> times, double middle) {
+  std::sort(times.begin(), times.end());
+  double all = 0, sum = 0, low = 0, high = 0;
+  for (const auto& [time, weight] : times) all += weight;
+  for (const auto& [time, weight] : times) {
+    sum += weight;
+    if (low == 0 && sum >= 0.1 * all) low = time;
+    if (high == 0 && sum >= 0.9 * all) high = time;
+  }
+  return low > 0 && middle > 0 ? std::clamp(std::max(high / middle, middle / low) - 1, 0.0, 1e3) : 0;
+}
+
+namespace {
+
+// Why a measurement does not take the place of what plans use; empty: it does. `ratio`: its seconds over theirs.
+std::string reason_to_keep(const std::string& used, double interval, double spread, double ratio) {
+  if (interval_of(spread) <= interval || ratio * (1 + spread) < 1) return {};
+  return "plans of this machine stay with " + used + " (" + percent_text(interval - 1) +
+         "): this measurement has a spread of " + percent_text(spread) +
+         ", as beside other programs; repeat it on an idle machine";
+}
+
+// Of the figures that both have: the geometric mean.
+double seconds_ratio(const MachineRates& rates, const MachineRates& others) {
+  const auto key = [](const MachineFigure& f) { return std::tie(f.work, f.weights, f.rows, f.len, f.model); };
+  double sum = 0;
+  int count = 0;
+  for (const MachineFigure& f : rates.figures)
+    for (const MachineFigure& other : others.figures)
+      if (key(f) == key(other)) sum += std::log(f.seconds / other.seconds), ++count;
+  return count > 0 ? std::exp(sum / count) : 1;
+}
+
+std::string reason_to_keep(const MachineRates& used, double spread, double ratio) {
+  return reason_to_keep(used.source + ", " + used.date, interval_of(used.spread), spread, ratio);
+}
+
+constexpr const char* kClass = "the rates of its class";
+
+}  // namespace
+
+std::string save_machine_rates(const fs::path& user_folder, const MachineRates& rates) {
+  const MachineFileLock lock(user_folder);
   MeasuredMachine all = own_measurements(user_folder);
   const auto is_same = [&](const std::string& processor, const std::string& instructions, int threads) {
     return processor == rates.processor && instructions == rates.instructions && threads == rates.threads;
   };
+  std::string kept = reason_to_keep(kClass, kShippedInterval, rates.spread, 1);
+  for (const MachineRates& r : all.rates)
+    if (is_same(r.processor, r.instructions, r.threads))
+      kept = reason_to_keep(r, rates.spread, seconds_ratio(rates, r));
+  if (!kept.empty()) return kept;
   std::erase_if(all.rates, [&](const MachineRates& r) { return is_same(r.processor, r.instructions, r.threads); });
   std::erase_if(all.runs, [&](const MeasuredRun& r) {
     return is_same(r.processor.model, r.processor.instructions, r.processor.threads);
   });
   all.rates.insert(all.rates.begin(), rates);
   write_measurements(user_folder, all);
+  return {};
 }
 
-void save_measured_run(const fs::path& user_folder, const MeasuredRun& run) {
+std::string save_measured_run(const fs::path& user_folder, const MeasuredRun& run) {
+  const MachineFileLock lock(user_folder);
   MeasuredMachine all = own_measurements(user_folder);
   const auto key = [](const MeasuredRun& r) {
     return std::tie(r.processor.model, r.processor.instructions, r.processor.threads, r.devices, r.work, r.weights);
   };
+  std::string kept = reason_to_keep(kClass, kShippedInterval, run.spread, run.factor);
+  for (const MachineRates& r : all.rates)
+    if (basis_of(r) == run.basis && r.threads == run.processor.threads)
+      kept = reason_to_keep(r, run.spread, run.factor);
+  for (const MeasuredRun& r : all.runs)
+    if (key(r) == key(run) && r.basis == run.basis)
+      kept = reason_to_keep(r.run + ", " + r.date, interval_of(r.spread), run.spread, run.factor / r.factor);
+  if (!kept.empty()) return kept;
   std::erase_if(all.runs, [&](const MeasuredRun& r) { return key(r) == key(run); });
   all.runs.insert(all.runs.begin(), run);
   write_measurements(user_folder, all);
+  return {};
 }
 
 const MachineRates* rates_of(const std::vector<MachineRates>& own, const std::vector<MachineRates>& shipped,
@@ -374,7 +481,7 @@ const MachineRates* rates_of(const std::vector<MachineRates>& own, const std::ve
 void apply(const RatesInForce& found, double threads, Request& request) {
   const MachineRates& rates = *found.rates;
   const bool measured = found.run || (found.origin == RatesOrigin::measured && threads == rates.threads);
-  const double spread = measured ? kMeasuredSpread : kShippedSpread;
+  const double interval = measured ? interval_of(found.run ? found.run->spread : rates.spread) : kShippedInterval;
   const std::string source = source_of(found, threads);
   const Origin known = found.run || found.origin == RatesOrigin::measured ? Origin::measured : Origin::transferred;
   // The interval is that of the efficiencies; the peaks are those that they are shares of.
@@ -385,7 +492,7 @@ void apply(const RatesInForce& found, double threads, Request& request) {
                            source};
   Efficiencies& e = request.efficiencies;
   const auto set = [&](Efficiency Efficiencies::*member, double value) {
-    e.*member = {value, value / spread, value * spread, known, source};
+    e.*member = {value, value / interval, value * interval, known, source};
   };
   // The measured seconds contain every fixed cost, nothing is compiled, and devices that share a processor hide
   // nothing.

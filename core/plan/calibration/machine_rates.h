@@ -5,6 +5,7 @@
 #pragma once
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/json.h"
@@ -35,6 +36,7 @@ struct MachineRates {
   int threads = 1;
   std::string date{}, source{};                          // "2026-11-29", "run-12"
   double f32_flops = 0, bf16_flops = 0, read_bytes = 0;  // per second, of all threads; bf16_flops 0: only f32
+  double spread = 0;                                     // the largest spread_of() the rounds of a figure; 0: not known
   std::vector<MachineFigure> figures{};
 };
 
@@ -52,6 +54,7 @@ struct MeasuredRun {
   Work work = Work::train;
   model::DType weights = model::DType::bf16;
   double factor = 1;                   // measured seconds of its steps over those planned with `basis`
+  double spread = 0;                   // spread_of() its steps, or what other programs took; 0: not known
   std::string basis{}, date{}, run{};  // basis_of() the rates; "2026-11-29", "run-12"
 };
 
@@ -65,11 +68,17 @@ struct MeasuredMachine {
   std::vector<MeasuredRun> runs{};
 };
 MeasuredMachine own_measurements(const std::filesystem::path& user_folder);
+// How far measured times with their weights lie from `middle`, robustly: 0.12 if a tenth of them takes 12 % longer or
+// more, or a tenth so much less. 0 without times.
+double spread_of(std::vector<std::pair<double, double>> times, double middle);
+
 // Replace those of the same processor, instructions and threads in the user's file (of a run: the same work, weights
-// and devices, too), and keep the others; new rates end the corrections by earlier runs. Throw if the file cannot be
-// read: read it before a measurement, whose time would be lost.
-void save_machine_rates(const std::filesystem::path& user_folder, const MachineRates& rates);
-void save_measured_run(const std::filesystem::path& user_folder, const MeasuredRun& run);
+// and devices, too), and keep the others; new rates end the corrections by earlier runs. A measurement whose spread
+// exceeds 15 % and the interval of what plans use without it is not kept, unless it is faster beyond both: other
+// programs make steps slower and uneven, never faster. Return why it is not kept, else nothing. Throw if the file
+// cannot be read: read it before a measurement, whose time would be lost.
+std::string save_machine_rates(const std::filesystem::path& user_folder, const MachineRates& rates);
+std::string save_measured_run(const std::filesystem::path& user_folder, const MeasuredRun& run);
 std::string basis_of(const MachineRates& rates);
 // Read from the shipped file of classes.
 EngineCosts read_engine_costs(const std::filesystem::path& file);
@@ -93,8 +102,9 @@ struct RatesInForce {
 // Sets peaks, bandwidth and efficiencies of a request for the engine, so that the plan of each measured figure takes
 // the seconds that were measured (models between the two of a benchmark by the logarithm of their parameters), and that
 // of a finished run its own; but many rows that decode on int8 weights, whose products are faster than those of bf16 by
-// which prefill is planned, may take up to half as long again. Intervals: measured 15 %, shipped a factor of two and a
-// half. `threads`: of a device; virtual devices share those of the machine, and may have a part of one.
+// which prefill is planned, may take up to half as long again. Intervals: measured 15 % or their spread, shipped a
+// factor of two and a half. `threads`: of a device; virtual devices share those of the machine, and may have a part of
+// one.
 void apply(const RatesInForce& found, double threads, Request& request);
 
 }  // namespace mw::plan

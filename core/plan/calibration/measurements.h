@@ -70,10 +70,9 @@ struct Measurement {
   MeasurementUse purpose = MeasurementUse::holdout;
   MeasuredQuantity what = MeasuredQuantity::step_seconds;
   std::string unit;
-  double value = 0;                   // in `unit`
-  Request request;                    // with the defaults of its stack and target
-  std::optional<Request> in_force{};  // of a run here: as it is planned now, with measured rates; else `request` is
-  OfferedLoad load;                   // of serving
+  double value = 0;  // in `unit`
+  Request request;   // with the defaults of its stack and target
+  OfferedLoad load;  // of serving
   std::string source;
   std::vector<std::string> assumed;  // assumptions where the source gives no value
   std::string alternative_of;  // id of the row counted in means, if this row differs from it only in an assumption

@@ -23,6 +23,20 @@ std::function<const PlanContext::Classes&()> read_when_needed(std::filesystem::p
   };
 }
 
+// Plans of the engine follow from the benchmark and the runs of the machine. Version 1.0 accepted factors for it, too.
+void leave_out_engine(PlanContext& context) {
+  if (std::erase_if(context.calibration.factors,
+                    [](const CalibrationFactor& f) { return f.stack == model::Stack::engine; }) > 0)
+    context.unused = {.id = "CALIBRATION",
+                      .severity = Severity::warning,
+                      .message =
+                          "the accepted calibration of cpu is not used: plans of this machine follow from "
+                          "`meshwright bench --save` and from its runs",
+                      .file = context.catalogue.calibration().string(),
+                      .place = "factors",
+                      .fix = "remove it with `meshwright calibrate --remove`"};
+}
+
 }  // namespace
 
 PlanContext PlanContext::load(const std::filesystem::path& folder, const std::filesystem::path& user_folder) {
@@ -30,6 +44,7 @@ PlanContext PlanContext::load(const std::filesystem::path& folder, const std::fi
   try {
     if (path_exists(context.catalogue.calibration()))
       context.calibration = read_calibration(context.catalogue.calibration());
+    leave_out_engine(context);
   } catch (const Error& error) {
     context.uncalibrated = error.problem();
   }
@@ -44,8 +59,15 @@ PlanContext PlanContext::load(const std::filesystem::path& folder, const std::fi
 
 std::vector<Problem> PlanContext::problems() const {
   std::vector<Problem> all = catalogue.problems();
-  if (unrated) all.push_back(*unrated);
+  for (const auto& problem : {unused, unrated})
+    if (problem) all.push_back(*problem);
   return all;
+}
+
+PlanContext without_run(PlanContext context, const std::string& run) {
+  std::erase_if(context.machine.rates, [&](const MachineRates& r) { return r.source == run; });
+  std::erase_if(context.machine.runs, [&](const MeasuredRun& r) { return r.run == run; });
+  return context;
 }
 
 RatesInForce rates_of(const PlanContext& context, const Processor& processor, const Request& request) {

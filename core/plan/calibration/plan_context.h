@@ -23,6 +23,7 @@ struct PlanContext {
     EngineCosts costs{};
   };
   std::function<const Classes&()> processors{};
+  std::optional<Problem> unused{};        // an accepted calibration of this machine, which no plan uses
   std::optional<Problem> unrated{};       // why `machine` could not be read
   std::vector<Problem> problems() const;  // of the user's files, whose other rows are in force
 
@@ -37,6 +38,9 @@ const Calibration& calibration_of(const PlanContext& context);
 // The rates of a processor for plans of the engine, and the newest run that corrects plans of this work, weights and
 // devices. They refer to the context.
 RatesInForce rates_of(const PlanContext& context, const Processor& processor, const Request& request);
+
+// The context as it was before a run of the own store measured this machine, whose plan it does not correct then.
+PlanContext without_run(PlanContext context, const std::string& run);
 
 using PlanContextPtr = std::shared_ptr<const PlanContext>;
 // The context in force, loaded when it is first needed. Throws the errors of PlanContext::load(). Called on any thread.

@@ -89,12 +89,11 @@ class Proposer {
     leave_out_unpredictable(in_.rows, out_.notes);
     for (const Measurement& m : in_.rows) out_.rows.push_back({.measured = m, .now = {}, .fitted = {}, .held_out = {}});
     const std::vector<CalibrationFactor> factors = fit_beside(in_.in_force, in_.rows);
-    if (factors.empty()) throw nothing();
-    out_.calibration = merged(in_.in_force, factors, in_.basis);
+    if (factors.empty() && std::none_of(in_.rows.begin(), in_.rows.end(), is_of_engine)) throw nothing();
+    out_.calibration = factors.empty() ? in_.in_force : merged(in_.in_force, factors, in_.basis);
     hold_out();
     for (ProposedRow& row : out_.rows) {
-      const std::optional<Request>& planned = row.measured.in_force;
-      row.now = planned ? predicted(row.measured, *planned) : predicted(row.measured, in_.in_force);
+      row.now = predicted(row.measured, in_.in_force);
       row.fitted = predicted(row.measured, out_.calibration);
       if (is_time(row.measured.what)) row.measured_s = seconds_of(row);
     }
@@ -113,6 +112,9 @@ class Proposer {
                   .expected = "at least one",
                   .fix = "give measured step times (s/step, tokens/s ...) with \"use\": \"calibration\""});
   }
+
+  // A run of this machine shows the error of the rates in force, and nothing is fitted to it.
+  static bool is_of_engine(const Measurement& m) { return m.request.stack == model::Stack::engine; }
 
   // Measured seconds of a step, from the predicted seconds and the relative error, which works for every unit.
   double seconds_of(const ProposedRow& row) const {
@@ -153,7 +155,7 @@ class Proposer {
                                                     [&](const Measurement& m) { return same_group(m, row.measured); }));
       }
     }
-    if (progress_) progress_(count, count);
+    if (progress_ && count > 0) progress_(count, count);
   }
 
   void add_efficiencies(const std::vector<CalibrationFactor>& factors) {
@@ -208,6 +210,10 @@ class Proposer {
       out_.notes.push_back(
           {.id = "CALIBRATION", .severity = severity, .message = std::move(message), .found = std::move(found)});
     };
+    if (std::any_of(in_.rows.begin(), in_.rows.end(), is_of_engine))
+      note(Severity::info,
+           "nothing is fitted to runs of this machine, whose plans follow from `meshwright bench --save` and its runs",
+           {});
     const auto percent = [](double x) { return number_text(100 * x, 3) + " %"; };
     if (fitted_before())
       note(Severity::info,

@@ -2,6 +2,7 @@
 #include "core/plan/document/engine_request.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/mesh/layout/size_constraints.h"
 #include "core/model/catalogue.h"
@@ -123,6 +124,21 @@ void read_rows(const experiment::BoundExperiment& config, Request& r, std::stop_
     set_rows(data->facts(own), "row lengths measured in " + own.data.path.filename().string(), changed);
   };
   r.engine->update(r);
+}
+
+std::string set_rows_of_run(const experiment::BoundExperiment& config, double step_tokens, Request& r,
+                            const std::stop_token& stop) {
+  try {
+    if (r.engine) read_rows(config, r, stop);
+  } catch (const Error& error) {  // the data is not here any more
+    if (error.kind() == Error::Kind::cancelled) throw;
+  }
+  const bool has_rows = !r.lengths.histogram.empty() || (r.engine && !r.engine->read.empty());
+  if (has_rows || !std::isfinite(step_tokens)) return {};
+  const double mean = step_tokens / static_cast<double>(r.train.batch * r.train.accumulation);
+  r.lengths.max_len = std::clamp(static_cast<int>(std::lround(mean)), 1, r.lengths.max_len);
+  r.lengths.mean = 0;
+  return "every row as long as the mean of the run, " + std::to_string(r.lengths.max_len) + " tokens";
 }
 
 void take_rows(const Request& read, Request& r) {

@@ -40,6 +40,10 @@ void set_engine(const experiment::BoundExperiment& config, Request& request);
 // Reads the data of a training on this machine for the lengths of its rows, if there are model folder and data, also
 // for the settings to which a search changes the request. Throws as reading them does.
 void read_rows(const experiment::BoundExperiment& config, Request& request, std::stop_token stop = {});
+// Sets the rows of a finished run: those of its data, else of `step_tokens` in a step, every one as long as the mean.
+// Returns the latter as text, else nothing.
+std::string set_rows_of_run(const experiment::BoundExperiment& config, double step_tokens, Request& request,
+                            const std::stop_token& stop = {});
 // Sets the rows from the data that read_rows() read for `read`, a request with other settings of the document, if any.
 void take_rows(const Request& read, Request& request);
 

@@ -85,9 +85,9 @@ Processor processor_here(const experiment::BoundExperiment& config, const Reques
           devices > 1 ? std::min(devices, all) : all};
 }
 
-// Times of the engine follow from what was measured on this processor, unless the user has calibrated it.
+// Times of the engine follow from what was measured on this processor.
 void set_speed_here(const experiment::BoundExperiment& config, const PlanContext& context, Request& r) {
-  if (!runs_here(r) || !r.calibrated.empty()) return;
+  if (!runs_here(r)) return;
   const RatesInForce found = rates_of(context, processor_here(config, r), r);
   if (found.rates) apply(found, threads_of_device(config, r), r);
 }
@@ -288,7 +288,7 @@ bool runs_here(const Request& r) {
 
 std::optional<MeasuredRun> measured_run(const experiment::BoundExperiment& config, const PlanContext& context,
                                         const Request& request) {
-  if (!runs_here(request) || !request.calibrated.empty()) return std::nullopt;
+  if (!runs_here(request)) return std::nullopt;
   MeasuredRun run{.processor = processor_here(config, request),
                   .devices = request.mesh.devices(),
                   .work = request.work,
@@ -300,7 +300,7 @@ std::optional<MeasuredRun> measured_run(const experiment::BoundExperiment& confi
 }
 
 bool has_shipped_rates(const Request& r) {
-  return runs_here(r) && r.calibrated.empty() && r.efficiencies.matmul.origin == Origin::transferred;
+  return runs_here(r) && r.efficiencies.matmul.origin == Origin::transferred;
 }
 
 Request plan_request(const experiment::Experiment& e, const PlanContext& context) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/plan/document/diagnostics.h"
+#include "core/plan/document/engine_request.h"
 #include "core/plan/document/plan_request.h"
 #include "core/serve/load/simulated_backend.h"
 
@@ -15,13 +16,33 @@ void check_stop(const std::stop_token& stop) {
   if (stop.stop_requested()) throw cancelled("the simulation");
 }
 
+namespace {
+
+// On this machine the times of a sweep are as uncertain as the rates that its plan has.
+IntervalFactors factors_of_rates(const Request& request) {
+  const Efficiency& e = request.efficiencies.matmul;
+  IntervalFactors out{.source = "step times: " + e.source};
+  for (const FigureKind kind : {FigureKind::tpot, FigureKind::ttft}) out.of(kind) = {e.high / e.value, e.value / e.low};
+  out.of(FigureKind::throughput) = out.of(FigureKind::tpot).inverse();
+  return out;
+}
+
+}  // namespace
+
 ExperimentServer simulated_server(const experiment::Experiment& e, const PlanContext& context) {
   const experiment::BoundExperiment config = e.config();
   ExperimentServer server{.request = plan_request(e, context)};
   const Request& request = server.request;
   require_runnable(e, context, request, predict(request));
-  server.backend = serve::make_cost_model_backend(request, serve::scheduler_settings(config.serve),
-                                                  {.count = config.sweep.replicas, .routing = config.sweep.routing});
+  server.backend = serve::make_cost_model_backend(
+      request, runs_here(request) ? engine_server(config, request.model) : serve::scheduler_settings(config.serve),
+      {.count = config.sweep.replicas, .routing = config.sweep.routing});
+  if (runs_here(request)) {
+    const IntervalFactors factors = factors_of_rates(request);
+    server.interval_source = factors.source;
+    server.intervals = [factors](const formats::BenchPoint&) { return factors; };
+    return server;
+  }
   const WorkSize size = work_size(request);
   const Calibration& calibration = calibration_of(context);
   server.interval_source = interval_factors(calibration, request.stack, request.target.chip.id, size).source;

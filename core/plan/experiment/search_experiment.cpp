@@ -17,8 +17,6 @@
 namespace mw::plan {
 namespace {
 
-constexpr const char* kMeasuredHere = "a sweep on this machine is measured";
-
 size_t shown(const ExperimentSearch& s, size_t top) {
   return top == 0 ? s.result.candidates.size() : std::min(top, s.result.candidates.size());
 }
@@ -241,12 +239,8 @@ void simulate_candidates(const experiment::Experiment& experiment, const PlanCon
                          const SearchOptions& options, const std::stop_token& stop, long most, ExperimentSearch& out) {
   std::vector<Candidate>& all = out.result.candidates;
   const long each = serve::sweep_settings(experiment.config()).requests();
-  const auto here = std::stable_partition(all.begin(), all.end(),
-                                          [](const Candidate& c) { return c.choice.stack != model::Stack::engine; });
-  const auto possible = static_cast<size_t>(here - all.begin());
-  const auto count = std::min(possible, most == 0 ? 0 : static_cast<size_t>(std::max(1L, most / each)));
-  if (possible < all.size()) out.not_simulated = kMeasuredHere;
-  if (count < possible)
+  const auto count = std::min(all.size(), most == 0 ? 0 : static_cast<size_t>(std::max(1L, most / each)));
+  if (count < all.size())
     out.not_simulated = "a search simulates up to " + std::to_string(most) + " requests, and a sweep has " +
                         std::to_string(each) + ": the others are ranked by the steady state";
   std::vector<ServingCell> cells = simulated(experiment, context, options, stop, out, {all.data(), count});
@@ -264,10 +258,6 @@ void simulate_candidates(const experiment::Experiment& experiment, const PlanCon
 // Adds replicas and ranks by simulated sweeps, if the sweep of the document can be simulated.
 void rank_servers(const experiment::Experiment& experiment, const PlanContext& context, const SearchOptions& options,
                   const std::stop_token& stop, long most, ExperimentSearch& out) {
-  if (out.request.target.chip.vendor == hardware::Vendor::cpu) {
-    out.not_simulated = kMeasuredHere;
-    return;
-  }
   add_replicas(experiment, context, {.by = options.by, .scope = options.scope, .threads = options.threads}, stop, out);
   try {
     simulate_candidates(experiment, context, options, stop, most, out);

@@ -22,8 +22,8 @@ struct ExperimentSearch {
   std::vector<Base> bases{};  // the document's choice on each target and stack
   // By target: keys to remove from the document when a plan of that target is applied.
   std::map<std::string, std::vector<std::string>> dropped{};
-  // Simulated sweeps of a server on a target other than this machine: cells[i] is that of result.candidates[i].
-  // Candidates that are not simulated follow, ranked by the steady state.
+  // Simulated sweeps of a server: cells[i] is that of result.candidates[i]. Candidates that are not simulated follow,
+  // ranked by the steady state.
   std::vector<ServingCell> cells{};
   std::string not_simulated{};  // why the others are not
   bool fits = false;            // whether the unchanged document fits into memory

@@ -167,8 +167,4 @@ std::string MeasuredStepModel::describe() const {
       100 * median_error_);
 }
 
-StepResult MeasuredExecutor::run(const Step& step, const Scheduler&) {
-  return {model_.seconds(step_work(step, config_)), zero_tokens(step)};
-}
-
 }  // namespace mw::serve

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model of how long this machine's engine takes for a serving step, fitted to steps that were timed, so that loads
-// can be simulated on this machine. Immutable after the fit; any thread.
+// A model of how long this machine's engine took for the serving steps of a recorded load, fitted to their times, so
+// that a replay can simulate the load on another server. Immutable after the fit; any thread.
 #pragma once
 #include <array>
 #include <span>
@@ -43,18 +43,6 @@ class MeasuredStepModel {
 
   Terms seconds_per_{};
   double median_error_ = 0;
-};
-
-// Returns the model's seconds and token 0. Not thread-safe.
-class MeasuredExecutor : public Executor {
- public:
-  MeasuredExecutor(MeasuredStepModel model, model::Config config)
-      : model_(std::move(model)), config_(std::move(config)) {}
-  StepResult run(const Step& step, const Scheduler& scheduler) override;
-
- private:
-  MeasuredStepModel model_;
-  model::Config config_;
 };
 
 }  // namespace mw::serve

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/pages/design/calibrate_dialog.h"
 
-#include <QMenu>
 #include <QPlainTextEdit>
 
 #include "ui/session/dialog_parts.h"
@@ -102,8 +101,7 @@ EfficienciesModel::EfficienciesModel()
                    return column == after || column == name ? QVariant() : QVariant(theme().muted);
                  }) {}
 
-CalibrateDialog::CalibrateDialog(Calibrator& calibrator, std::filesystem::path runs_folder, QWidget* parent)
-    : QDialog(parent), calibrator_(calibrator), runs_folder_(std::move(runs_folder)) {
+CalibrateDialog::CalibrateDialog(Calibrator& calibrator, QWidget* parent) : QDialog(parent), calibrator_(calibrator) {
   setWindowTitle(tr("Calibrate the Plan"));
   setObjectName(u"calibrate"_s);
   build();
@@ -114,7 +112,6 @@ CalibrateDialog::CalibrateDialog(Calibrator& calibrator, std::filesystem::path r
 void CalibrateDialog::wire() {
   connect(add_files_, &QPushButton::clicked, this, &CalibrateDialog::choose_files);
   connect(clear_, &QPushButton::clicked, this, &CalibrateDialog::clear);
-  connect(add_runs_->menu(), &QMenu::aboutToShow, this, [this] { fill_runs(add_runs_->menu()); });
   for (QToolButton* name : names_)
     connect(name, &QToolButton::clicked, this, [this, name] {
       if (std::none_of(names_.begin(), names_.end(), [](const QToolButton* b) { return b->isChecked(); }))
@@ -163,30 +160,6 @@ void CalibrateDialog::choose_files() {
       [this](const auto& files) { add_files(files); });
 }
 
-// Lists the latest runs first; choosing a run again removes it.
-void CalibrateDialog::fill_runs(QMenu* menu) {
-  constexpr size_t kMost = 30;
-  menu->clear();
-  try {
-    std::vector<store::RunRow> all = audit::measured_runs(runs_folder_);
-    all.resize(std::min(all.size(), kMost));
-    for (const store::RunRow& r : all) {
-      QAction* a =
-          menu->addAction(tr("%1  %2, %n step(s)", nullptr, plural_count(r.steps_done)).arg(qs(r.id), qs(r.name)));
-      a->setCheckable(true);
-      a->setChecked(std::find(request_.runs.begin(), request_.runs.end(), r.id) != request_.runs.end());
-      connect(a, &QAction::triggered, this, [this, id = r.id](bool on) {
-        if (on) return add_run(id);
-        std::erase(request_.runs, id);
-        update_result();
-      });
-    }
-  } catch (const Error& error) {
-    menu->addAction(qs(error.problem().message))->setEnabled(false);
-  }
-  if (menu->isEmpty()) menu->addAction(tr("No finished training runs yet"))->setEnabled(false);
-}
-
 void CalibrateDialog::add_files(const std::vector<std::filesystem::path>& files) {
   for (const auto& file : files)
     if (std::find(request_.files.begin(), request_.files.end(), file) == request_.files.end())
@@ -194,21 +167,14 @@ void CalibrateDialog::add_files(const std::vector<std::filesystem::path>& files)
   update_result();
 }
 
-void CalibrateDialog::add_run(const store::RunId& run) {
-  request_.runs.push_back(run);
-  update_result();
-}
-
 void CalibrateDialog::clear() {
   request_.files.clear();
-  request_.runs.clear();
   update_result();
 }
 
 void CalibrateDialog::update_result() {
   show_sources();
-  if (request_.files.empty() && request_.runs.empty()) return calibrator_.cancel();
-  request_.runs_folder = runs_folder_;
+  if (request_.files.empty()) return calibrator_.cancel();
   request_.names.clear();
   for (const QToolButton* name : names_)
     if (names_chosen_ && name->isChecked()) request_.names.push_back(ss(name->text()));
@@ -218,11 +184,8 @@ void CalibrateDialog::update_result() {
 void CalibrateDialog::show_sources() {
   QStringList all;
   for (const auto& file : request_.files) all << qpath(file.filename());
-  for (const store::RunId& run : request_.runs) all << qs(run);
   const bool any = !all.isEmpty();
-  const QString text =
-      any ? all.join(u", "_s)
-          : tr("Add rows in the format of resources/hardware/measurements.json, or finished runs of this machine");
+  const QString text = any ? all.join(u", "_s) : tr("Add rows in the format of resources/hardware/measurements.json");
   sources_->setText(text);
   clear_->setEnabled(any);
 }
@@ -328,8 +291,6 @@ QWidget* CalibrateDialog::sources_bar() {
   auto* row = flush_layout<QHBoxLayout>(bar, 6);
   add_files_ =
       add_button(*row, tr("Add Files…"), tr("Add measurements with their configurations from JSON files"), Glyph::open);
-  add_runs_ = add_button(*row, tr("Add Runs"), tr("Add finished training runs of this machine"));
-  add_runs_->setMenu(new QMenu(add_runs_));
   clear_ = add_button(*row, tr("Clear"), {});
   sources_ = new ElidedLabel(Qt::ElideMiddle, bar);
   sources_->setProperty("muted", true);

@@ -8,7 +8,6 @@
 #include "ui/pages/design/calibrator.h"
 #include "ui/theme/table_model.h"
 
-class QMenu;
 class QPlainTextEdit;
 class QProgressBar;
 class QTableView;
@@ -33,9 +32,8 @@ struct EfficienciesModel : TableModel<plan::ProposedEfficiency> {
 class CalibrateDialog : public QDialog {
   Q_OBJECT
  public:
-  CalibrateDialog(Calibrator& calibrator, std::filesystem::path runs_folder, QWidget* parent = nullptr);
+  explicit CalibrateDialog(Calibrator& calibrator, QWidget* parent = nullptr);
   void add_files(const std::vector<std::filesystem::path>& files);
-  void add_run(const store::RunId& run);
   void restyle() { draw(); }
 
   CalibrationRowsModel& rows() { return rows_; }
@@ -58,7 +56,6 @@ class CalibrateDialog : public QDialog {
   QWidget* buttons();
   void wire();
   void choose_files();
-  void fill_runs(QMenu* menu);
   void clear();
   void update_result();
   void show_result();
@@ -68,14 +65,13 @@ class CalibrateDialog : public QDialog {
   void draw();
 
   Calibrator& calibrator_;
-  std::filesystem::path runs_folder_;
   audit::CalibrationRequest request_;
   CalibrationRowsModel rows_;
   EfficienciesModel efficiencies_;
   ChartLink link_;
   ElidedLabel *sources_, *current_;
   QLabel* verdict_;
-  QPushButton *add_files_, *add_runs_, *clear_, *remove_, *undo_, *accept_, *cancel_;
+  QPushButton *add_files_, *clear_, *remove_, *undo_, *accept_, *cancel_;
   std::vector<QToolButton*> names_;
   bool names_chosen_ = false;  // until the user chooses, servers are fitted by their own default names
   QTableView *rows_table_, *efficiencies_table_;

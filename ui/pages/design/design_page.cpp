@@ -75,13 +75,9 @@ DesignPage::DesignPage(Document& document, Predictor& predictor, SharedPlanConte
 
 void DesignPage::attach(Workspace& workspace) {
   workspace_ = &workspace;
-  calibrate_ = new CalibrateDialog(calibrator_, workspace.runs().runs_folder(), window());
+  calibrate_ = new CalibrateDialog(calibrator_, window());
   proof_window_ = new ProofWindow(views::prove_view, window());
   residuals_ = new ResidualsDialog(workspace.runs().runs_folder(), context_.loader(), window());
-  connect(residuals_, &ResidualsDialog::calibration_wanted, this, [this](const QString& run) {
-    calibrate_->add_run(ss(run));
-    calibrate_->open();
-  });
   register_actions(workspace);
   const auto report = [&workspace](const Problem& p) { workspace.report(ProblemSource::file, p); };
   connect(alternatives_, &Alternatives::problem, this, report);

@@ -72,13 +72,8 @@ ResidualsDialog::ResidualsDialog(std::filesystem::path runs_folder, plan::LoadCo
   add_task_rows({.result = tr("Notes"),
                  .progress = tr("Progress of the prediction"),
                  .cancel = tr("Close"),
-                 .confirm = tr("Calibrate\u2026"),
+                 .confirm = {},
                  .stretch = 0});
-  confirm_->setToolTip(tr("Fit the efficiencies of the plan to this run and show the held-out errors"));
-  connect(confirm_, &QPushButton::clicked, this, [this] {
-    accept();
-    emit calibration_wanted(qs(run_));
-  });
   connect(&task_, &BackgroundWork::ended, this, &ResidualsDialog::show_outcome);
 }
 
@@ -87,7 +82,6 @@ void ResidualsDialog::show_run(const store::RunId& run) {
   rows_.set_rows({});
   result_->show_text({});
   description_->setText(tr("Run %1: predicting each term\u2026").arg(qs(run)));
-  confirm_->setEnabled(false);
   progress_->show();
   open();
   task_.start(with_store(
@@ -109,9 +103,7 @@ void ResidualsDialog::show_outcome() {
   rows_.set_rows(found.rows);
   QStringList notes;
   for (const std::string& note : found.notes) notes << qs(note);
-  if (!found.can_calibrate) notes << tr("only training runs of this machine can calibrate the plan");
   result_->show_text(notes.join(u'\n'));
-  confirm_->setEnabled(found.can_calibrate);
 }
 
 void ResidualsDialog::reject() {

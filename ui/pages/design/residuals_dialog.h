@@ -18,10 +18,6 @@ class ResidualsDialog : public TaskDialog {
   BackgroundWork& task() { return task_; }
   TableModel<compare::Residual>& rows() { return rows_; }
   QTableView& table() { return *table_; }
-  QPushButton& calibrate() { return *confirm_; }
-
- signals:
-  void calibration_wanted(const QString& run);
 
  public slots:
   void reject() override;  // cancels the prediction

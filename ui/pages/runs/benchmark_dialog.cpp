@@ -146,8 +146,8 @@ void BenchmarkDialog::begin() {
               report({p.part, p.done, p.total});
             },
             stop);
-        const store::RunId run = jobs::save_benchmark(store, request, benchmark, rates);
-        return Outcome{std::move(benchmark), run};
+        jobs::SavedBenchmark saved = jobs::save_benchmark(store, request, benchmark, rates);
+        return Outcome{std::move(benchmark), std::move(saved)};
       }));
 }
 
@@ -168,17 +168,13 @@ void BenchmarkDialog::show_outcome() {
   if (task_.problem()) return result_->show_text(qs(to_text(*task_.problem())), ResultText::Tone::bad);
   const Outcome& outcome = *task_.result();
   figures_.set_rows(outcome.benchmark.figures);
-  QStringList lines{
-      peak_text(outcome.benchmark),
-      (outcome.benchmark.saved_step()
-           ? tr("Saved as %1. To calibrate the planner with its LoRA steps, choose Predicted and Measured in its menu.")
-           : tr("Saved as %1, without the LoRA steps that calibrate the planner."))
-          .arg(qs(outcome.run))};
+  QStringList lines{peak_text(outcome.benchmark), tr("Saved as %1.").arg(qs(outcome.saved.run))};
   for (const jobs::SkippedWork& s : outcome.benchmark.skipped)
     lines << tr("Not measured: %1: %2").arg(qs(s.work), qs(s.reason));
   if (outcome.benchmark.is_noisy()) lines << qs(jobs::kNoisyBenchmark);
+  if (!outcome.saved.without_rates.empty()) lines << qs(outcome.saved.without_rates);
   result_->show_text(lines.join(u'\n'));
-  emit saved(qs(outcome.run));
+  emit saved(qs(outcome.saved.run));
 }
 
 }  // namespace mw::ui

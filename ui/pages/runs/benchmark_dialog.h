@@ -34,7 +34,7 @@ class BenchmarkDialog : public TaskDialog {
 
   struct Outcome {
     jobs::MachineBenchmark benchmark;
-    store::RunId run;
+    jobs::SavedBenchmark saved;
   };
   std::filesystem::path runs_folder_, hardware_folder_;
   QComboBox *model_, *length_;
