@@ -109,8 +109,10 @@ void print_comparison(const compare::Comparison& comparison) {
   }
   for (const compare::ComparisonRow& row : comparison.rows)
     for (size_t c = 0; c < row.marks.size(); ++c)
-      if (row.marks[c].starts_with("impossible"))
-        print_text("!! %s, %s: %s\n", comparison.names[c].c_str(), row.label.c_str(), row.marks[c].c_str());
+      if (const bool impossible = row.marks[c].starts_with("impossible");
+          impossible || (!row.marks[c].empty() && row.key.ends_with(".capacity_at_slo")))
+        print_text("%s %s, %s: %s\n", impossible ? "!!" : "?", comparison.names[c].c_str(), row.label.c_str(),
+                   row.marks[c].c_str());
 }
 
 void print_snapshots(const std::vector<compare::RunSnapshot>& snapshots, const std::vector<std::string>& names) {

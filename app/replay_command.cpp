@@ -100,7 +100,7 @@ void print_replay(const formats::BenchSet& recorded, const formats::BenchSet& pr
                  {number_or_dash(is.tpot.median), 10},
                  {number_or_dash(was.output_throughput), 11},
                  {number_or_dash(is.output_throughput), 10},
-                 {" " + is.verdict, 0}});
+                 {" " + serve::verdict_text(is), 0}});
   }
   for (const std::string& note : predicted.notes) print_text("%s\n", note.c_str());
 }

@@ -50,7 +50,7 @@ void print_sweep_row(const formats::BenchPoint& p, bool shows_hits) {
       {std::to_string(p.input_len), rate, std::to_string(p.completed), std::to_string(p.failed),
        number_or_dash(p.output_throughput), number_or_dash(p.ttft.median), number_or_dash(p.ttft.percentile(99)),
        number_or_dash(p.tpot.median), number_or_dash(p.itl.percentile(99)), number_or_dash(p.e2el.median)},
-      shows_hits, (p.is_cold ? "cold " : "") + number_or_dash(100 * p.prefix_hits), " " + p.verdict);
+      shows_hits, (p.is_cold ? "cold " : "") + number_or_dash(100 * p.prefix_hits), " " + serve::verdict_text(p));
   std::fflush(stdout);
 }
 
@@ -59,7 +59,7 @@ void print_sweep_summary(const views::SweepView& view) {
     const serve::Capacity& c = line.capacity;
     if (!std::isnan(c.knee))
       print_text("%d tokens: knee at %s requests/s\n", line.input_len, number_or_dash(c.knee).c_str());
-    if (view.slo.any()) print_text("%d tokens: %s\n", line.input_len, views::slo_text(c).c_str());
+    if (view.slo.any()) print_text("%d tokens: %s\n", line.input_len, serve::slo_text(c).c_str());
   }
   std::vector<std::pair<std::string, int>> counted;  // each text once, with its number of points
   for (const audit::AuditFinding& f : view.findings) {
@@ -100,7 +100,8 @@ Json capacity_json(const views::SweepView& view) {
                    {"knee", or_null(c.knee)},
                    {"at_slo", or_null(c.at_slo)},
                    {"beyond_last", c.beyond_last},
-                   {"failing_below", c.failing_below}});
+                   {"failing_below", c.failing_below},
+                   {"too_short", c.too_short}});
   }
   return all;
 }

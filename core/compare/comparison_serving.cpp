@@ -217,14 +217,13 @@ void add_capacities(const Runs& runs, Comparison& out) {
       for (const views::SweepLine& line : runs[c].sweep->lines)
         if (line.input_len == length) {
           if (runs[c].sweep->slo.any()) at_slo[c] = line.capacity.at_slo;
-          if (runs[c].sweep->slo.any() && !line.capacity.failing_below.empty())
-            marks[c] = "suspicious: " + views::slo_text(line.capacity);
+          if (runs[c].sweep->slo.any() && (!line.capacity.failing_below.empty() || !line.capacity.too_short.empty()))
+            marks[c] = "suspicious: " + serve::slo_text(line.capacity);
           knee[c] = line.capacity.knee;
         }
     const std::string key = std::to_string(length), label = value_text(length);
-    if (ComparisonRow* row = add_result(
-            out, {key + ".capacity_at_slo", label + ": capacity at the SLO", "requests/s", Better::higher}, at_slo))
-      row->marks = std::move(marks);
+    add_result(out, {key + ".capacity_at_slo", label + ": capacity at the SLO", "requests/s", Better::higher}, at_slo,
+               std::move(marks));
     add_result(out, {key + ".knee", label + ": knee", "requests/s", Better::higher}, knee);
   }
 }

@@ -59,7 +59,7 @@ std::string escaped_latex(const std::string& text) {
 std::string cell(const ComparisonRow& row, size_t column, const Comparison& comparison,
                  std::vector<std::string>& notes) {
   std::string text = row.texts[column];
-  if (text.empty()) return row.kind == ComparisonRow::Kind::setting ? "not recorded" : "";
+  if (text.empty() && row.marks[column].empty()) return row.kind == ComparisonRow::Kind::setting ? "not recorded" : "";
   if (row.deltas[column]) text += "  " + change_text(*row.deltas[column]);
   if (!row.marks[column].empty()) {
     notes.push_back(comparison.names[column] + ", " + row.label + ": " + row.marks[column]);

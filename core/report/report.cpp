@@ -45,6 +45,7 @@ HtmlTable results_table(const compare::Comparison& comparison, const std::vector
     for (size_t c = 0; c < row.texts.size(); ++c) {
       HtmlCell cell{row.texts[c].empty() ? "\u2013" : row.texts[c]};
       if (row.deltas[c]) cell.note = compare::change_text(*row.deltas[c]);
+      if (row.key.ends_with(".capacity_at_slo") && !row.marks[c].empty()) cell.note = row.marks[c];
       if (row.marks[c].starts_with("impossible")) cell.mark = HtmlCell::Mark::bad;
       cells.push_back(std::move(cell));
     }

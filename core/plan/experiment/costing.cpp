@@ -5,6 +5,7 @@
 #include "core/experiment/bound_experiment.h"
 #include "core/plan/document/engine_request.h"
 #include "core/plan/document/plan_request.h"
+#include "core/serve/load/sweep.h"
 
 namespace mw::plan {
 namespace {
@@ -169,7 +170,7 @@ std::string level_text(const ServiceLevel& level) {
   limit(level.ttft_s, "TTFT");
   limit(level.tpot_s, "TPOT");
   limit(level.e2e_s, "E2E");
-  return text.empty() ? "no service level" : text;
+  return level.any() ? text : "no service level";
 }
 
 }  // namespace
@@ -238,9 +239,10 @@ std::string load_text(const CostPlan& p) {
                    count_text(in.requests_per_day).c_str(), 100 * in.growth, in.months);
   if (!p.fits) return out + "the model does not fit on one server\n";
   if (p.capacity.requests_per_s <= 0) return out + "no load meets " + level_text(p.level) + " on this server\n";
-  out +=
-      formatted("one server takes %s requests/s (%d at once, %s), ", number_text(p.capacity.requests_per_s, 3).c_str(),
-                p.capacity.concurrency, level_text(p.level).c_str());
+  const std::string rate = number_text(p.capacity.requests_per_s, 3) + " requests/s";
+  out += formatted("one server %s (%d at once, %s), ",
+                   (p.level.any() ? serve::slo_text({.at_slo = p.capacity.requests_per_s}) : "takes " + rate).c_str(),
+                   p.capacity.concurrency, level_text(p.level).c_str());
   out += p.capacity.waits_without_limit ? std::string("without a limit for waiting\n")
                                         : formatted("%.0f %% wait less than %s\n", 100 * p.level.share,
                                                     to_text(Seconds(p.capacity.wait_s)).c_str());

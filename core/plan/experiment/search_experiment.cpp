@@ -38,6 +38,7 @@ Json sweep_json(const SweepFigures& sweep, const std::vector<formats::BenchPoint
   for (const formats::BenchPoint& p : points) all.push_back(formats::to_json(p, formats::Detail::summary));
   return {{"request_seconds", known(sweep.seconds)},
           {"rate_within_slo", known(sweep.rate)},
+          {"too_short", sweep.too_short},
           {"usd_per_million_output_tokens", sweep.usd > 0 ? known(sweep.usd) : Json(nullptr)},
           {"points", std::move(all)}};
 }
@@ -423,6 +424,11 @@ std::string searched_text(const ExperimentSearch& s, size_t top) {
         std::to_string(s.cells.size()) +
         " sweeps simulated, which rank the servers: s/request is the mean over their loads. s/step, tokens/s and $/1M "
         "are the steady state of one server\n";
+  if (std::any_of(s.result.candidates.begin(), s.result.candidates.end(),
+                  [](const Candidate& c) { return c.sweep && c.sweep->too_short; }))
+    out +=
+        "SLO req/s is a lower bound where the arrivals of higher rates ended before the server was full: raise "
+        "sweep.num_prompts\n";
   if (!s.not_simulated.empty()) out += "Not all sweeps are simulated: " + s.not_simulated + "\n";
   if (const auto& fewer = s.fewer_chips)
     out += "Faster with " + std::to_string(fewer->chips) + " of the " + std::to_string(fewer->of) +

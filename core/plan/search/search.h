@@ -52,6 +52,7 @@ struct SweepFigures {
   double seconds = 0;                                      // of a request, the mean over the points
   double rate = std::numeric_limits<double>::quiet_NaN();  // requests/s within the SLO at every length, 0: at none;
                                                            // NaN: the sweep has no SLO or no rates
+  bool too_short = false;                                  // at some length: `rate` is a lower bound
   double usd = 0;                                          // per million output tokens; 0: no price
 };
 struct Candidate {

@@ -178,4 +178,14 @@ Saturation judge_saturation(const Load& load, const LoadResult& result, double l
   return judge_saturation(evidence_of(load, result), longest_wait_s);
 }
 
+bool is_too_short(const formats::BenchPoint& p) {
+  constexpr double kSteady = 2.0 / 3;
+  return p.verdict != to_string(Saturation::overloaded) && std::isfinite(p.request_rate) &&
+         p.request_throughput < kSteady * p.request_rate;
+}
+
+std::string verdict_text(const formats::BenchPoint& p) {
+  return p.verdict + (!p.verdict.empty() && is_too_short(p) ? ", too short" : "");
+}
+
 }  // namespace mw::serve
