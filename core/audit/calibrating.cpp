@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/plan/document/plan_request.h"
 
@@ -98,7 +99,7 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
   if (steps.size() < 2)
     throw Error("CALIBRATION", "the run has too few measured training steps; calibration needs at least three",
                 {.place = run,
-                 .found = std::to_string(row->steps_done) + " steps",
+                 .found = counted(row->steps_done, "step"),
                  .fix = "train for more steps, or choose another run"});
   plan::Measurement m;
   m.id = run;
@@ -126,7 +127,7 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
          .rows = l.rows,
          .computes_padding = l.computes_padding};
     m.in_force->lengths = l;
-    m.assumed = {"every row as long as the mean, " + std::to_string(l.max_len) + " tokens"};
+    m.assumed = {"every row as long as the mean, " + counted(l.max_len, "token")};
   }
   return m;
 }

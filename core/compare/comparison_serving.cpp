@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/counted.h"
 #include "core/base/units.h"
 #include "core/compare/comparison_parts.h"
 #include "core/plan/experiment/total_cost.h"
@@ -68,7 +69,7 @@ std::string lengths_text(const BenchPoint& p) {
 std::string cell_label(const BenchPoint& p) {
   if (std::isinf(p.request_rate)) return lengths_text(p) + ", all at once";
   if (!std::isnan(p.request_rate)) return lengths_text(p) + ", " + value_text(p.request_rate) + "/s";
-  return lengths_text(p) + (p.max_concurrency > 0 ? ", " + std::to_string(p.max_concurrency) + " users" : ", any load");
+  return lengths_text(p) + (p.max_concurrency > 0 ? ", " + counted(p.max_concurrency, "user") : ", any load");
 }
 
 struct Metric {

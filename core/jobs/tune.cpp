@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/rng.h"
@@ -472,7 +473,7 @@ std::string to_text(const TuneReport& report) {
     if (!a->value || !b->value) return a->value.has_value() && !b->value;
     return sign * *a->value < sign * *b->value;
   });
-  std::string out = report.id + ": " + std::to_string(sorted.size()) + " trials by " + report.options.metric + "\n";
+  std::string out = report.id + ": " + counted(sorted.size(), "trial") + " by " + report.options.metric + "\n";
   for (const TuneTrial* t : sorted)
     out += fitted(t->run.empty() ? "-" : t->run, -9) + " " + padded(std::to_string(t->steps), 7) + " steps  " +
            padded(t->value ? number_text(*t->value) : "-", 10) + "  " + joined(t->sets, "  ") +

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/base/counted.h"
 #include "core/base/units.h"
 
 namespace mw::serve {
@@ -60,7 +61,7 @@ long samples_needed(double p) {
 }
 
 std::string percentile_text(double p, long samples) {
-  const std::string what = percent_text(p / 100) + " of " + std::to_string(samples) + " requests ";
+  const std::string what = percent_text(p / 100) + " of " + counted(samples, "request") + " ";
   const RankInterval interval = rank_interval(p, samples);
   if (interval.low && interval.high) {
     const auto share = [samples](long rank) {

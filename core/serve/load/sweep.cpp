@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/base/text.h"
@@ -193,10 +194,10 @@ bool fills_cache(const SweepSettings& s, const std::vector<SweepPoint>& points, 
 
 std::string point_name(const SweepPoint& p) {
   const options::LoadSettings& s = p.load;
-  const std::string load = s.arrival == options::Arrival::closed ? std::to_string(s.concurrency) + " users"
+  const std::string load = s.arrival == options::Arrival::closed ? counted(s.concurrency, "user")
                            : std::isinf(s.request_rate)          ? "all at once"
                                                                  : number_text(s.request_rate) + " requests/s";
-  return load + ", " + std::to_string(s.input_len) + " tokens";
+  return load + ", " + counted(s.input_len, "token");
 }
 
 formats::BenchPoint point_of(const options::LoadSettings& settings, const options::Slo& slo, LoadBackend& backend,
@@ -381,14 +382,14 @@ SweepSettings sweep_settings(const experiment::BoundExperiment& config) {
            "1: only the backend model simulates several servers");
   const int longest = *std::max_element(s.input_lens.begin(), s.input_lens.end()) + s.load.output_len;
   if (longest > config.serve.max_model_len)
-    refuse("serve.max_model_len", std::to_string(config.serve.max_model_len) + " tokens",
+    refuse("serve.max_model_len", counted(config.serve.max_model_len, "token"),
            ("at least " + std::to_string(longest) + ": the longest prompt and its answer").c_str());
   const double spread = s.load.lengths == options::LengthDistribution::uniform ? s.load.spread : 0;
   const int prompt =
       static_cast<int>(std::ceil(*std::max_element(s.input_lens.begin(), s.input_lens.end()) * (1 + spread)));
   if (!config.serve.chunked_prefill && prompt > config.serve.max_num_batched_tokens)
     refuse(
-        "serve.max_num_batched_tokens", std::to_string(config.serve.max_num_batched_tokens) + " tokens",
+        "serve.max_num_batched_tokens", counted(config.serve.max_num_batched_tokens, "token"),
         ("at least " + std::to_string(prompt) + ": without serve.chunked_prefill a step must hold the longest prompt")
             .c_str());
   return s;
