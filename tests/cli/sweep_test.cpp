@@ -129,6 +129,19 @@ TEST(Sweep, ResumedGivesFinishedPointsAndTheCapacityToo) {
   EXPECT_EQ(table.out.find("TTFT p50"), table.out.rfind("TTFT p50")) << "one header";
 }
 
+TEST(Sweep, ComparisonOfSimulatedSweepsStopsAtSigterm) {
+  const Project p;
+  for (const char* sequences : {"serve.max_num_seqs=64", "serve.max_num_seqs=256"})
+    ASSERT_EQ(
+        meshwright(p.command("sweep", with_model({"--set", "sweep.num_prompts=20000", "--set", sequences}))).exit_code,
+        0);
+  const Result r =
+      meshwright({"compare", "run-1", "latest", "--runs-dir", p.runs.string()}, {}, {.stop_after_ms = 500});
+  EXPECT_EQ(r.exit_code, 130) << r.out;
+  EXPECT_THAT(r.err, HasSubstr("the comparison was cancelled"));
+  EXPECT_EQ(r.out, "");
+}
+
 TEST(Sweep, BadInputNamesTheKeyAndCreatesNoRun) {
   const Project p;
   const Result r = meshwright(p.command("sweep", with_model({"--set", "sweep.request_rates=[-1]"})));

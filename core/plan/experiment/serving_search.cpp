@@ -61,11 +61,15 @@ std::vector<Request> other_replicas(const experiment::Experiment& e, const Reque
       return target.chip.id == own.target.chip.id && target.devices() * replicas == devices;
     });
     if (id == ids.end()) continue;
-    experiment::Experiment other = e;
-    retarget(other, *id, context);
-    other.set_value("sweep.replicas", replicas);
-    out.push_back(plan_request(other, context));
-    out.back().mesh = own.mesh;
+    try {
+      experiment::Experiment other = e;
+      retarget(other, *id, context);
+      other.set_value("sweep.replicas", replicas);
+      out.push_back(plan_request(other, context));
+      out.back().mesh = own.mesh;
+    } catch (const Error&) {
+      continue;  // that target cannot be planned with the document's settings
+    }
   }
   return out;
 }

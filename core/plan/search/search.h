@@ -80,8 +80,8 @@ struct SearchOptions {
 // Why a request has no plan that fits.
 struct NoPlan {
   std::string target;
-  model::Stack stack = model::Stack::tunix;
-  std::string reason;  // a sentence
+  std::optional<model::Stack> stack{};  // none: the document cannot be planned for the target with any
+  std::string reason;                   // a sentence
 };
 struct SearchResult {
   // Candidates that fit, best first; with SearchScope::settings those of the Pareto front before the others, and of
