@@ -7,6 +7,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/compare/audited_training.h"
 #include "core/formats/logs/run_log.h"
@@ -50,8 +51,8 @@ Audited read_results(const CommonOptions& common, const AuditOptions& options) {
     return {.sets = formats::read_bench(common.file, csv_mapping(options.columns))};
   }
   const store::Store store(common.runs_folder);
-  const store::RunId id = common.file.string();
-  if (!store.find(id)) throw unknown_run(store.folder(), id, "a file of results, or a run id listed by `runs`");
+  const store::RunId id = run_named(store, common.file.string());
+  if (!store.find(id)) throw unknown_run(store.folder(), id, "a file of results, a run id listed by `runs`, or latest");
   const compare::ComparedRun run = compare::compared(store, id);
   if (run.sweep) return {.sets = {run.sweep->set}};
   if (compare::kind_of(run) == compare::ComparedKind::training) return {.claims = {compare::training_claim(run)}};
@@ -80,8 +81,8 @@ compare::ComparedRun audit(formats::BenchSet set, const AuditOptions& options, c
 
 void print_findings(const compare::ComparedRun& run) {
   const formats::BenchSet& set = run.sweep->set;
-  print_text("%s: %zu points%s%s\n", set.name.c_str(), set.points.size(), set.tool.empty() ? "" : " from ",
-             set.tool.c_str());
+  print_text("%s: %s%s%s\n", set.name.c_str(), counted(set.points.size(), "point").c_str(),
+             set.tool.empty() ? "" : " from ", set.tool.c_str());
   for (const audit::AuditFinding& finding : run.sweep->findings) {
     print_text("  %-10s  %-13s point %zu: %s\n", std::string(to_string(finding.verdict)).c_str(), finding.rule.c_str(),
                finding.point + 1, finding.text.c_str());
@@ -109,6 +110,7 @@ int run_audit(const CommonOptions& common, const AuditOptions& options) {
   for (const audit::TrainingClaim& claim : audited.claims)
     training.push_back(audit_claim(claim, common, options, context));
   for (formats::BenchSet& set : audited.sets) {
+    check_stop(common, "the audit");
     const compare::ComparedRun run = audit(std::move(set), options, context);
     for (const audit::AuditFinding& finding : run.sweep->findings)
       findings.push_back(finding_json(run.sweep->set, finding));

@@ -16,7 +16,7 @@ struct BundleOptions {
 };
 
 void add_bundle_options(CLI::App& command, CommonOptions&, BundleOptions& options) {
-  command.add_option("runs", options.runs, "Ids of ended runs, listed by `runs`")->required();
+  command.add_option("runs", options.runs, "Ids of ended runs, listed by `runs`, or latest")->required();
   command.add_option("--out", options.out, "File for the bundle: NAME.meshwright.tar.zst")->required();
   command.add_flag_callback(
       "--with-checkpoints", [&options] { options.checkpoints = importing::BundledCheckpoints::all; },
@@ -25,8 +25,10 @@ void add_bundle_options(CLI::App& command, CommonOptions&, BundleOptions& option
 
 int run_bundle(const CommonOptions& common, const BundleOptions& options) {
   const store::Store store(common.runs_folder);
+  std::vector<store::RunId> runs;
+  for (const std::string& name : options.runs) runs.push_back(run_named(store, name));
   const importing::BundleContents contents =
-      importing::write_bundle(store, options.runs, options.out, options.checkpoints, common.stop);
+      importing::write_bundle(store, runs, options.out, options.checkpoints, common.stop);
   print_answer(common,
                {{"file", options.out.string()},
                 {"runs", contents.runs},

@@ -35,8 +35,9 @@ std::vector<compare::ComparedRun> read_columns(const CommonOptions& common, cons
   const plan::PlanContext context = load_context();
   std::vector<compare::ComparedRun> columns;
   for (const std::string& name : options.runs) {
-    if (store.find(name)) {
-      columns.push_back(compare::compared(store, name));
+    check_stop(common, "the comparison");
+    if (const auto row = store.find(run_named(store, name))) {
+      columns.push_back(compare::compared(store, row->id));
     } else if (is_file(name)) {
       for (compare::ComparedRun& column : compare::compared_files(name, context)) columns.push_back(std::move(column));
     } else {
@@ -108,7 +109,8 @@ void print_snapshots(const std::vector<compare::RunSnapshot>& snapshots, const s
 }
 
 void add_compare_options(CLI::App& command, CommonOptions&, CompareOptions& options) {
-  command.add_option("runs", options.runs, "Runs of the store, files of results, or experiments")->required();
+  command.add_option("runs", options.runs, "Runs of the store (latest: the newest), files of results, or experiments")
+      ->required();
   command.add_option("--baseline", options.baseline, "Run or column that the others are compared with");
   command.add_option("--train-usd", options.train_usd, "Training cost of the model that each column serves, in order")
       ->delimiter(',');
@@ -124,7 +126,8 @@ int run_compare(const CommonOptions& common, const CompareOptions& options) {
   move_baseline_to_front(options.baseline, columns);
   compare::Comparison comparison = compare::compare(columns);
   const compare::GapInput input = gap_input(comparison, columns);
-  comparison = with_effects(std::move(comparison), input, load_context());
+  comparison = with_effects(std::move(comparison), input, load_context(), common.stop);
+  check_stop(common, "the comparison");
   if (!options.out.empty()) write_comparison(common, options.out, comparison, columns);
   const auto snapshots =
       options.at.live() ? std::vector<compare::RunSnapshot>() : compare::snapshots_at(columns, options.at);

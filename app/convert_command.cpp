@@ -4,6 +4,7 @@
 
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/formats/orbax/tunix_adapter.h"
@@ -89,7 +90,7 @@ int run_convert(const CommonOptions& common, const ConvertOptions& options) {
                 {"alpha", adapter.alpha},
                 {"notes", notes}});
   else
-    print_text("%zu modules, rank %d, alpha %s in %s\n", adapter.modules.size(), adapter.rank,
+    print_text("%s, rank %d, alpha %s in %s\n", counted(adapter.modules.size(), "module").c_str(), adapter.rank,
                number_text(adapter.alpha).c_str(), options.out.c_str());
   return 0;
 }

@@ -20,14 +20,16 @@ struct CostOptions {
 std::optional<plan::TrainedFor> trained_for(const CommonOptions& common, const std::string& run) {
   if (run.empty()) return std::nullopt;
   const store::Store store(common.runs_folder);
-  const auto row = store.find(run);
-  if (!row) throw unknown_run(store.folder(), run, "a run id listed by `runs`");
-  return plan::TrainedFor{row->seconds / 3600, run};
+  const auto row = store.find(run_named(store, run));
+  if (!row) throw unknown_run(store.folder(), run, "a run id listed by `runs`, or latest");
+  return plan::TrainedFor{row->seconds / 3600, row->id};
 }
 
-plan::CostPlan cost_of(const experiment::Experiment& experiment, const plan::PlanContext& context,
-                       const std::optional<plan::TrainedFor>& measured) {
-  if (auto cost = plan::cost_plan(experiment, context, measured)) return *std::move(cost);
+plan::CostPlan cost_of(const CommonOptions& common, const experiment::Experiment& experiment,
+                       const plan::PlanContext& context, const std::string& run) {
+  auto cost = plan::cost_plan(experiment, context, trained_for(common, run), nullptr, common.stop);
+  check_stop(common, "the cost");
+  if (cost) return *std::move(cost);
   const bool loaded = experiment.config().cost.requests_per_day > 0;
   throw Error(
       "COST",
@@ -48,18 +50,18 @@ void take_load(const experiment::Experiment& from, experiment::Experiment& to) {
 void add_cost_options(CLI::App& command, CommonOptions& common, CostOptions& options) {
   add_file_and_set_options(command, common);
   command.add_option("--against", options.against, "Experiment whose cost is compared, for the same requests");
-  command.add_option("--run", options.run, "Run of the store whose time is the time of training");
+  command.add_option("--run", options.run, "Run of the store, or latest, whose time is the time of training");
   command.add_option("--against-run", options.against_run, "The same for the other experiment");
 }
 
 int run_cost(const CommonOptions& common, const CostOptions& options) {
   const plan::PlanContext context = load_context();
-  const plan::CostPlan cost = cost_of(load_experiment(common), context, trained_for(common, options.run));
+  const plan::CostPlan cost = cost_of(common, load_experiment(common), context, options.run);
   std::optional<plan::CostPlan> other;
   if (!options.against.empty()) {
     experiment::Experiment experiment = experiment::Experiment::load(options.against);
     if (!experiment.has("cost.requests_per_day")) take_load(load_experiment(common), experiment);
-    other = cost_of(experiment, context, trained_for(common, options.against_run));
+    other = cost_of(common, experiment, context, options.against_run);
   }
   if (common.output == Output::json) {
     Json out = to_json(cost);

@@ -5,6 +5,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/base/counted.h"
 #include "core/jobs/recipe_export.h"
 
 namespace mw::app {
@@ -49,7 +50,7 @@ int run_export(const CommonOptions& common, const ExportOptions& options) {
     print_json(answer);
     return 0;
   }
-  print_text("%s: %zu files in %s\n", std::string(recipes::description(kind)).c_str(), files.size(),
+  print_text("%s: %s in %s\n", std::string(recipes::description(kind)).c_str(), counted(files.size(), "file").c_str(),
              options.out.c_str());
   for (const std::string& remark : input.remarks) print_text("- %s\n", remark.c_str());
   return 0;

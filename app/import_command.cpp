@@ -5,6 +5,7 @@
 
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/base/counted.h"
 #include "core/import/import_files.h"
 
 namespace mw::app {
@@ -29,10 +30,11 @@ int run_import(const CommonOptions& common, const ImportOptions& options) {
     return 0;
   }
   for (const importing::ImportResult& run : imported)
-    print_text("%s  %s: %zu %s from %s\n", run.run.c_str(), run.name.c_str(), run.points + run.values + run.events,
-               run.points   ? "points"
-               : run.values ? "values"
-                            : "events",
+    print_text("%s  %s: %s from %s\n", run.run.c_str(), run.name.c_str(),
+               counted(run.points + run.values + run.events, run.points   ? "point"
+                                                             : run.values ? "value"
+                                                                          : "event")
+                   .c_str(),
                run.tool.c_str());
   return 0;
 }

@@ -144,7 +144,7 @@ int run_launch(const CommonOptions& common, const LaunchOptions& options) {
   launch::ReattachRequest open{
       .run = {}, .runs_folder = common.runs_folder, .resources = resources_folder(), .timing = launch_timing(options)};
   for (const std::string& run : {options.reattach, options.cancel, options.forget})
-    if (!run.empty()) open.run = run;
+    if (!run.empty()) open.run = run_named(store::Store(common.runs_folder), run);
   if (options.forget.empty()) return follow_job(common, options, open);
   launch::give_up(open);
   print_text("%s: record closed\n", open.run.c_str());

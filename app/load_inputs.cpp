@@ -29,6 +29,11 @@ experiment::Experiment load_experiment(const CommonOptions& common) {
   return experiment;
 }
 
+store::RunId run_named(const store::Store& store, const std::string& name) {
+  const std::vector<store::RunRow> runs = name == "latest" ? store.list() : std::vector<store::RunRow>();
+  return runs.empty() ? name : runs.front().id;
+}
+
 void add_tuned_run_options(CLI::App& command, TunedRun& tuned, const std::string& help) {
   command.add_option("--run-id,--run", tuned.run, help);
   command

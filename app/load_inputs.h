@@ -14,6 +14,9 @@ namespace mw::app {
 // Loads the experiment file with its --set overrides.
 experiment::Experiment load_experiment(const CommonOptions& common);
 
+// The id of the newest run for `latest`, else the name: for every option that takes the id of a run.
+store::RunId run_named(const store::Store& store, const std::string& name);
+
 // A run of the store whose checkpoint is the tuned model.
 struct TunedRun {
   std::string run{};  // id or "latest": the newest run with a checkpoint

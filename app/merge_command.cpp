@@ -6,6 +6,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/base/counted.h"
 #include "core/jobs/merge_adapter.h"
 #include "core/launch/launch.h"
 
@@ -72,8 +73,9 @@ int run_merge(const CommonOptions& common, const MergeOptions& given) {
   if (common.output == Output::json)
     print_json(result.answer);
   else
-    print_text("%ld of %ld tensors merged, %s\n%s\n%s%s\n", result.merged.merged, result.merged.tensors,
-               to_text(result.merged.written).c_str(), train::check_text(result.check).c_str(),
+    print_text("%ld of %s merged, %s\n%s\n%s%s\n", result.merged.merged,
+               counted(result.merged.tensors, "tensor").c_str(), to_text(result.merged.written).c_str(),
+               train::check_text(result.check).c_str(),
                result.parity.forms.empty() ? "" : train::parity_text(result.parity).c_str(),
                jobs::released_text(result).c_str());
   if (common.stop.stop_requested()) return exit_code(RunState::cancelled);

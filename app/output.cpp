@@ -6,6 +6,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "core/base/counted.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 
@@ -105,9 +106,9 @@ void print_json_line(const Json& json) {
 }
 
 void print_external_result(const std::string& run, const event::Finished& finished) {
-  print_text("%s %s: %ld steps in %s%s%s\n", run.c_str(), std::string(to_string(finished.state)).c_str(),
-             finished.steps, to_text(Seconds(finished.seconds)).c_str(), finished.error.empty() ? "" : "; ",
-             finished.error.c_str());
+  print_text("%s %s: %s in %s%s%s\n", run.c_str(), std::string(to_string(finished.state)).c_str(),
+             counted(finished.steps, "step").c_str(), to_text(Seconds(finished.seconds)).c_str(),
+             finished.error.empty() ? "" : "; ", finished.error.c_str());
 }
 
 std::string number_or_dash(double value, int digits) {

@@ -36,7 +36,7 @@ int run_plan(const CommonOptions& common, const PlanOptions& options) {
   if (!options.against.empty())
     against = plan::against(planned, plan::plan_experiment(experiment::Experiment::load(options.against), context,
                                                            plan::ReadData::yes, common.stop));
-  if (common.stop.stop_requested()) throw cancelled("the plan");  // not all of its fixes were looked for
+  check_stop(common, "the plan");  // not all of its fixes were looked for
   if (common.output == Output::json) {
     Json out = plan::planned_json(planned);
     if (against) out["against"] = plan::against_json(*against);

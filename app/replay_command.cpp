@@ -6,6 +6,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/base/units.h"
 #include "core/compare/replay.h"
@@ -27,7 +28,8 @@ struct ReplayOptions {
 
 compare::Recording read_recording(const CommonOptions& common, const std::string& name) {
   const store::Store store(common.runs_folder);
-  if (store.find(name)) return compare::recording_of(compare::compared(store, name));
+  if (const auto row = store.find(run_named(store, name)))
+    return compare::recording_of(compare::compared(store, row->id));
   if (is_file(name)) return compare::recording_of(fs::path(name));
   throw unknown_run(store.folder(), name, "a run id listed by `runs`, or a file of results or of requests");
 }
@@ -74,11 +76,11 @@ void print_replay(const formats::BenchSet& recorded, const formats::BenchSet& pr
   for (size_t i = 0; i < predicted.points.size(); ++i) {
     const formats::BenchPoint &was = recorded.points[i], &is = predicted.points[i];
     const std::string rate = std::isnan(was.request_rate) && was.max_concurrency > 0
-                                 ? std::to_string(was.max_concurrency) + " users"
+                                 ? counted(was.max_concurrency, "user")
                                  : number_or_dash(was.request_rate);
     table.add({std::to_string(is.input_len), rate, std::to_string(is.completed), number_or_dash(was.ttft.median),
                number_or_dash(is.ttft.median), number_or_dash(was.tpot.median), number_or_dash(is.tpot.median),
-               number_or_dash(was.output_throughput), number_or_dash(is.output_throughput), is.verdict});
+               number_or_dash(was.output_throughput), number_or_dash(is.output_throughput), serve::verdict_text(is)});
   }
   print_text("%s", present::to_text(table).c_str());
   for (const std::string& note : predicted.notes) print_text("%s\n", note.c_str());
@@ -144,7 +146,7 @@ Replayed simulate(const CommonOptions& common, const ReplayOptions& options, con
                   const experiment::Experiment& server, const plan::PlanContext& context) {
   ProgressLine line;
   const auto progress = [&](long done, long total) {
-    line.update("replaying  " + std::to_string(done) + " of " + std::to_string(total) + " requests");
+    line.update("replaying  " + std::to_string(done) + " of " + counted(total, "request"));
   };
   if (!options.explains) return {compare::replay(recording, server, context, progress, common.stop), Json()};
   compare::ReplayExplanation explanation =

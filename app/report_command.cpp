@@ -34,8 +34,9 @@ int run_report(const CommonOptions& common, const ReportOptions& options) {
   const plan::PlanContext context = load_context();
   std::vector<report::ReportItem> items;
   for (const std::string& name : options.items) {
-    if (store.find(name))
-      items.push_back(report::report_item(store, name, context));
+    check_stop(common, "the report");
+    if (const auto row = store.find(run_named(store, name)))
+      items.push_back(report::report_item(store, row->id, context));
     else if (is_file(name))
       for (report::ReportItem& item : report::report_items(name, context, common.stop))
         items.push_back(std::move(item));
@@ -43,6 +44,7 @@ int run_report(const CommonOptions& common, const ReportOptions& options) {
       throw unknown_run(store.folder(), name, "a run id listed by `runs`, a file of results, or an experiment");
   }
   const std::string html = report::html_report(items, store::now_utc());
+  check_stop(common, "the report");
   write_file_atomically(options.out, html);
   print_answer(common, {{"file", options.out.string()}, {"bytes", html.size()}}, options.out.string() + "\n");
   return 0;

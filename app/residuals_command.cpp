@@ -15,14 +15,15 @@ struct ResidualsOptions {
 };
 
 void add_residuals_options(CLI::App& command, CommonOptions&, ResidualsOptions& options) {
-  command.add_option("run", options.run, "A run of the store")->required();
+  command.add_option("run", options.run, "A run of the store, or latest")->required();
 }
 
 int run_residuals(const CommonOptions& common, const ResidualsOptions& options) {
   const store::Store store(common.runs_folder);
-  if (!store.find(options.run)) throw unknown_run(store.folder(), options.run, "a run id listed by `runs`");
-  const compare::Residuals residuals =
-      compare::residuals(compare::compared(store, options.run), load_context(), common.stop);
+  const store::RunId run = run_named(store, options.run);
+  if (!store.find(run)) throw unknown_run(store.folder(), run, "a run id listed by `runs`, or latest");
+  const compare::Residuals residuals = compare::residuals(compare::compared(store, run), load_context(), common.stop);
+  check_stop(common, "the comparison with the prediction");
   if (common.output == Output::json) {
     print_json(to_json(residuals));
     return 0;

@@ -5,6 +5,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/base/counted.h"
 #include "core/jobs/job.h"
 #include "core/jobs/prove.h"
 
@@ -18,9 +19,9 @@ struct RunOptions {
 };
 
 void print_result(const event::Finished& f, const store::RunId& run) {
-  print_text("%s %s: %ld steps, %s tokens in %s, peak %s\n", run.c_str(), std::string(to_string(f.state)).c_str(),
-             f.steps, count_text(static_cast<double>(f.tokens)).c_str(), to_text(Seconds(f.seconds)).c_str(),
-             to_text(f.peak).c_str());
+  print_text("%s %s: %s, %s in %s, peak %s\n", run.c_str(), std::string(to_string(f.state)).c_str(),
+             counted(f.steps, "step").c_str(), counted(count_text(static_cast<double>(f.tokens)), "token").c_str(),
+             to_text(Seconds(f.seconds)).c_str(), to_text(f.peak).c_str());
   if (f.summary.is_object() && f.summary.contains("answers")) {
     const Json& a = f.summary["answers"];
     print_text("held-out prompts answered correctly: base %ld of %ld, tuned %ld of %ld\n", a.value("base_right", 0L),
@@ -65,7 +66,7 @@ int train(const CommonOptions& common, const RunOptions& options) {
   if (options.resume.empty()) {
     request.experiment = load_experiment(common);
   } else {
-    request.resume = options.resume;
+    request.resume = run_named(store::Store(common.runs_folder), options.resume);
     request.resume_sets = common.sets;
   }
   store::RunId run;

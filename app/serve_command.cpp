@@ -9,6 +9,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/base/counted.h"
 #include "core/base/text.h"
 #include "core/jobs/model_server.h"
 #include "core/serve/http/http_access.h"
@@ -107,7 +108,7 @@ int run_serve(const CommonOptions& common, const ServeOptions& options) {
   [[maybe_unused]] const serve::HttpAccessPolicy checked(options.host, options.allow_hosts, options.allow_origins);
   ProgressLine line;
   jobs::ModelServer model(experiment, [&](long done, long total) {
-    line.update("loading " + std::to_string(done) + "/" + std::to_string(total) + " tensors");
+    line.update("loading " + std::to_string(done) + "/" + counted(total, "tensor"));
   });
   line.clear();
   for (const std::string& warning : model.served().warnings) line.message("warning: " + warning);
@@ -118,7 +119,7 @@ int run_serve(const CommonOptions& common, const ServeOptions& options) {
   print_address(common, model);
   print_state_until_stopped(common, model, line);
   model.stop_listening(serve::StopMode::complete);
-  line.message("stopped after " + std::to_string(model.loop().state().finished) + " answers");
+  line.message("stopped after " + counted(model.loop().state().finished, "answer"));
   return 0;
 }
 

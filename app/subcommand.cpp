@@ -45,6 +45,10 @@ void add_adapter_options(CLI::App& command, AdapterOptions& options) {
       ->check(CLI::PositiveNumber);
 }
 
+void check_stop(const CommonOptions& common, const char* work) {
+  if (common.stop.stop_requested()) throw cancelled(work);
+}
+
 int exit_code(RunState state, std::optional<Error::Kind> error) {
   if (state == RunState::cancelled) return 130;
   if (state == RunState::done) return 0;

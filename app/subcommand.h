@@ -56,6 +56,7 @@ Subcommand make_subcommand(const char* name, const char* help,
 }
 
 void add_runs_dir_option(CLI::App& command, CommonOptions& common);
+void check_stop(const CommonOptions& common, const char* work);  // throws cancelled(work) after a stop request
 
 enum class FileArgument { required, optional };
 // Declares the positional argument FILE and --set.

@@ -9,6 +9,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/jobs/job.h"
@@ -45,35 +46,34 @@ void print_sweep_header(bool shows_hits) {
 
 void print_sweep_row(const formats::BenchPoint& p, bool shows_hits) {
   const std::string rate =
-      std::isnan(p.request_rate) ? std::to_string(p.max_concurrency) + " users" : number_or_dash(p.request_rate);
+      std::isnan(p.request_rate) ? counted(p.max_concurrency, "user") : number_or_dash(p.request_rate);
   print_sweep_cells(
       {std::to_string(p.input_len), rate, std::to_string(p.completed), std::to_string(p.failed),
        number_or_dash(p.output_throughput), number_or_dash(p.ttft.median), number_or_dash(p.ttft.percentile(99)),
        number_or_dash(p.tpot.median), number_or_dash(p.itl.percentile(99)), number_or_dash(p.e2el.median)},
-      shows_hits, (p.is_cold ? "cold " : "") + number_or_dash(100 * p.prefix_hits), " " + p.verdict);
+      shows_hits, (p.is_cold ? "cold " : "") + number_or_dash(100 * p.prefix_hits), " " + serve::verdict_text(p));
   std::fflush(stdout);
 }
 
 void print_sweep_summary(const views::SweepView& view) {
   for (const views::SweepLine& line : view.lines) {
     const serve::Capacity& c = line.capacity;
-    if (!std::isnan(c.knee))
-      print_text("%d tokens: knee at %s requests/s\n", line.input_len, number_or_dash(c.knee).c_str());
-    if (view.slo.any()) print_text("%d tokens: %s\n", line.input_len, views::slo_text(c).c_str());
+    const std::string tokens = counted(line.input_len, "token");
+    if (!std::isnan(c.knee)) print_text("%s: knee at %s requests/s\n", tokens.c_str(), number_or_dash(c.knee).c_str());
+    if (view.slo.any()) print_text("%s: %s\n", tokens.c_str(), serve::slo_text(c).c_str());
   }
-  std::vector<std::pair<std::string, int>> counted;  // each text once, with its number of points
+  std::vector<std::pair<std::string, int>> texts;  // each text once, with its number of points
   for (const audit::AuditFinding& f : view.findings) {
     if (f.verdict == audit::Verdict::fine) continue;
     const std::string text = std::string(to_string(f.verdict)) + ": " + f.text;
-    const auto same =
-        std::find_if(counted.begin(), counted.end(), [&](const auto& entry) { return entry.first == text; });
-    if (same == counted.end())
-      counted.emplace_back(text, 1);
+    const auto same = std::find_if(texts.begin(), texts.end(), [&](const auto& entry) { return entry.first == text; });
+    if (same == texts.end())
+      texts.emplace_back(text, 1);
     else
       ++same->second;
   }
-  for (const auto& [text, points] : counted)
-    print_text("%s%s\n", text.c_str(), points > 1 ? ("  (" + std::to_string(points) + " points)").c_str() : "");
+  for (const auto& [text, points] : texts)
+    print_text("%s%s\n", text.c_str(), points > 1 ? ("  (" + counted(points, "point") + ")").c_str() : "");
 }
 
 // The 90 % intervals of predicted points, which are the same share of every point.
@@ -100,7 +100,8 @@ Json capacity_json(const views::SweepView& view) {
                    {"knee", or_null(c.knee)},
                    {"at_slo", or_null(c.at_slo)},
                    {"beyond_last", c.beyond_last},
-                   {"failing_below", c.failing_below}});
+                   {"failing_below", c.failing_below},
+                   {"too_short", c.too_short}});
   }
   return all;
 }
@@ -117,7 +118,7 @@ jobs::JobRequest sweep_request(const CommonOptions& common, const SweepOptions& 
   request.context = plan::load_once(load_context);
   request.hardware_folder = measured_folder(common);
   if (!options.resume.empty()) {
-    request.resume = options.resume;
+    request.resume = run_named(store::Store(common.runs_folder), options.resume);
     request.resume_sets = common.sets;
     if (!options.url.empty()) request.resume_sets.push_back("sweep.url=" + options.url);
     return request;

@@ -5,6 +5,7 @@
 #include "app/load_inputs.h"
 #include "app/output.h"
 #include "app/subcommand.h"
+#include "core/base/counted.h"
 #include "core/experiment/bound_experiment.h"
 #include "core/formats/huggingface/hf_weights.h"
 #include "core/jobs/token_report.h"
@@ -106,8 +107,8 @@ Json report_json(const RowReport& report) {
 }
 
 void print_report(const RowReport& report) {
-  print_text("row %lld: %d tokens, %d carry loss\n", static_cast<long long>(report.detail.row.row + 1),
-             report.detail.row.tokens, report.detail.row.loss_tokens);
+  print_text("row %lld: %s, %d carry loss\n", static_cast<long long>(report.detail.row.row + 1),
+             counted(report.detail.row.tokens, "token").c_str(), report.detail.row.loss_tokens);
   for (const std::string& line : jobs::row_notes(report.packed, report.difference)) print_text("%s\n", line.c_str());
   print_text("%7s %8s  %-5s %9s %9s  %s\n", "token", "id", "loss", "base", "tuned", "piece");
   const auto text = [](const std::vector<std::optional<double>>& losses, size_t at) {

@@ -15,8 +15,9 @@ struct VerifyOptions {
 
 int verify(const CommonOptions& common, const VerifyOptions& options) {
   const store::Store store(common.runs_folder);
-  const store::ChainReport report = store::verify_chain(store, options.run, common.stop);
-  print_answer(common, to_json(report, options.run), to_text(report, options.run) + "\n");
+  const store::RunId run = run_named(store, options.run);
+  const store::ChainReport report = store::verify_chain(store, run, common.stop);
+  print_answer(common, to_json(report, run), to_text(report, run) + "\n");
   return report.state == store::ChainState::intact ? 0 : 1;
 }
 
@@ -26,7 +27,7 @@ Subcommand verify_subcommand() {
   return make_subcommand<VerifyOptions>(
       "verify", "Verify that events and checkpoints of a run are as they were recorded",
       [](CLI::App& command, CommonOptions&, VerifyOptions& options) {
-        command.add_option("run", options.run, "Id of the run, listed by `runs`")->required();
+        command.add_option("run", options.run, "Id of the run, listed by `runs`, or latest")->required();
       },
       verify);
 }

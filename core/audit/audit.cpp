@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/audit/audit_rules.h"
+#include "core/base/counted.h"
 #include "core/base/units.h"
 
 namespace mw::audit {
@@ -33,10 +34,10 @@ std::string rate_text(double request_rate) {
 }
 
 std::string point_text(const formats::BenchPoint& point) {
-  const std::string tokens = point.input_len > 0 ? grouped(point.input_len) + " tokens" : "prompts";
+  const std::string tokens = point.input_len > 0 ? counted(grouped(point.input_len), "token") : "prompts";
   if (std::isinf(point.request_rate)) return tokens + ", all at once";
   if (!std::isnan(point.request_rate)) return tokens + " at " + rate_text(point.request_rate);
-  return point.max_concurrency > 0 ? tokens + " by " + grouped(point.max_concurrency) + " users" : tokens;
+  return point.max_concurrency > 0 ? tokens + " by " + counted(grouped(point.max_concurrency), "user") : tokens;
 }
 
 double typical(const formats::LatencyStats& stats) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/audit/audit_rules.h"
+#include "core/base/counted.h"
 #include "core/base/units.h"
 
 namespace mw::audit::rules {
@@ -56,11 +57,12 @@ class ArithmeticRules : PointRules {
     const auto n = static_cast<double>(p_.num_prompts);
     if (ended > p_.num_prompts)
       add("UNITS", {"completed", static_cast<double>(ended), n}, Verdict::impossible,
-          grouped(static_cast<double>(ended)) + " requests ended, but only " + grouped(n) + " were sent",
+          counted(grouped(static_cast<double>(ended)), "request") + " ended, but only " + grouped(n) + " were sent",
           "completed + failed <= num_prompts");
     else if (ended > 0 && ended < p_.num_prompts && !p_.rest.contains("incomplete"))
       add("UNITS", {"completed", static_cast<double>(ended), n}, Verdict::suspicious,
-          grouped(n - static_cast<double>(ended)) + " of " + grouped(n) + " requests neither completed nor failed",
+          grouped(n - static_cast<double>(ended)) + " of " + counted(grouped(n), "request") +
+              " neither completed nor failed",
           "completed + failed = num_prompts");
   }
 
@@ -113,8 +115,9 @@ class ArithmeticRules : PointRules {
     const double ratio = p_.e2el.mean / expected;
     if (ratio > 1 / 3.0 && ratio < 3) return;
     add("UNITS", {"mean_e2el_ms", p_.e2el.mean, expected}, Verdict::suspicious,
-        "requests of " + ms_text(p_.e2el.mean) + " are not " + grouped(n) + " tokens of " + ms_text(p_.tpot.mean) +
-            (includes_first ? "" : " after " + ms_text(p_.ttft.mean)) + ", which is " + ms_text(expected),
+        "requests of " + ms_text(p_.e2el.mean) + " are not " + counted(grouped(n), "token") + " of " +
+            ms_text(p_.tpot.mean) + (includes_first ? "" : " after " + ms_text(p_.ttft.mean)) + ", which is " +
+            ms_text(expected),
         includes_first   ? "E2E = n x TPOT"
         : divides_by_all ? "E2E = TTFT + n x TPOT"
                          : "E2E = TTFT + (n - 1) x TPOT");
@@ -126,8 +129,8 @@ class ArithmeticRules : PointRules {
     const double mean = static_cast<double>(total) / static_cast<double>(p_.completed);
     if (std::abs(mean / asked - 1) <= 0.1) return;
     add("LENGTHS", {name, mean, static_cast<double>(asked)}, Verdict::suspicious,
-        std::string(name == std::string("output_len") ? "completions" : "prompts") + " have " + grouped(mean) +
-            " tokens on average instead of " + grouped(asked),
+        std::string(name == std::string("output_len") ? "completions" : "prompts") + " have " +
+            counted(grouped(mean), "token") + " on average instead of " + grouped(asked),
         grouped(static_cast<double>(total)) + " / " + grouped(static_cast<double>(p_.completed)));
   }
   void lengths() {

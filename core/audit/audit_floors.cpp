@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/audit/audit_rules.h"
+#include "core/base/counted.h"
 #include "core/base/units.h"
 #include "core/model/config.h"
 #include "core/model/inventory.h"
@@ -117,7 +118,7 @@ class FloorRules : PointRules {
     if (share < kHighPrefillShare) return;
     const bool impossible = share > 1;
     const std::string fact = "a " + std::string(typical_name(p_.ttft)) + " TTFT of " + ms_text(ms) + " for " +
-                             grouped(p_.input_len) + " tokens";
+                             counted(grouped(p_.input_len), "token");
     const double ceiling = reference_.target.chip.matmul_efficiency.value;
     add("FLOOR-PREFILL", {metric_name(p_.ttft, "ttft"), ms, floor},
         impossible ? Verdict::impossible : Verdict::suspicious,
@@ -197,7 +198,7 @@ class FloorRules : PointRules {
     add("LINK", {metric_name(p_.ttft, "ttft"), ms, floor}, Verdict::impossible,
         ms_text(ms) + " to the first token are less than the " + ms_text(floor) + " that the links of " + target_ +
             " need for the all-reduces over tp " + std::to_string(tp) + ": " + cache_text(set_, p_),
-        number_text(times, 3) + " x 2 x " + std::to_string(reference_.model.layers.size()) + " layers x " +
+        number_text(times, 3) + " x 2 x " + counted(reference_.model.layers.size(), "layer") + " x " +
             grouped(p_.input_len - cached) + " x " + grouped(reference_.model.dim) + " x 2 B / " +
             number_text(chips_.link / 1e9, 3) + " GB/s");
   }
@@ -207,8 +208,8 @@ class FloorRules : PointRules {
     if (most <= 0 || p_.input_len + p_.output_len <= most || p_.completed == 0 || p_.rest.contains("n_depth")) return;
     add("CONTEXT", {"input_len", static_cast<double>(p_.input_len), static_cast<double>(most - p_.output_len)},
         Verdict::impossible,
-        "a server with max_model_len " + grouped(most) + " rejects prompts of " + grouped(p_.input_len) +
-            " tokens that request " + grouped(p_.output_len) + " more",
+        "a server with max_model_len " + grouped(most) + " rejects prompts of " +
+            counted(grouped(p_.input_len), "token") + " that request " + grouped(p_.output_len) + " more",
         grouped(p_.input_len) + " + " + grouped(p_.output_len) + " > " + grouped(most));
   }
 
@@ -231,7 +232,7 @@ class FloorRules : PointRules {
                          chips_.flops * 1e3;
     if (std::isnan(rise) || rise <= 0 || rise >= floor || tokens < 512) return false;  // falling: MONOTONY
     add("PREFIX-CACHE", {"rise_of_" + metric_name(p_.ttft, "ttft"), rise, floor}, Verdict::suspicious,
-        "from " + grouped(shorter.input_len) + " to " + grouped(p_.input_len) + " tokens TTFT rises by " +
+        "from " + grouped(shorter.input_len) + " to " + counted(grouped(p_.input_len), "token") + " TTFT rises by " +
             ms_text(rise) + ", " + percent_text(floor / rise) + " of " + target_ +
             "'s peak: the longer prompts were probably in a prefix cache",
         number_text(rise / tokens * 1e3, 3) + " \u00b5s per token, at least " + number_text(floor / tokens * 1e3, 3) +

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/audit/audit_rules.h"
+#include "core/base/counted.h"
 #include "core/base/units.h"
 
 namespace mw::audit::rules {
@@ -60,7 +61,8 @@ class LoadRules : PointRules {
     if (!std::isinf(p_.request_rate)) return;
     const bool is_stated = set_.conditions.contains("max_num_seqs");
     add("LITTLE", {"output_throughput", rate, rate}, Verdict::suspicious,
-        "a burst of " + limit_text + " cannot fill a server of " + grouped(static_cast<double>(server)) + " sequences" +
+        "a burst of " + limit_text + " cannot fill a server of " +
+            counted(grouped(static_cast<double>(server)), "sequence") +
             (is_stated ? "" : " (vLLM's default, because the source does not state it)") + ": " + grouped(rate) +
             " tokens/s is not the capacity of the server",
         grouped(static_cast<double>(limit)) + " in flight at most, of " + grouped(static_cast<double>(server)));
@@ -75,9 +77,9 @@ class LoadRules : PointRules {
         if (p < 90 || beyond >= 5) continue;
         add("TOO-FEW", {"completed", n, std::round(500 / (100 - p))}, Verdict::suspicious,
             "p" + number_text(p) + "_" + std::string(name) + "_ms: the " + number_text(p) + "th percentile of " +
-                grouped(n) + " requests depends on " +
+                counted(grouped(n), "request") + " depends on " +
                 (beyond < 1 ? "the slowest one" : number_text(beyond, 2) + " of them") + ": " +
-                grouped(5 / (1 - p / 100)) + " requests would leave five above it",
+                counted(grouped(5 / (1 - p / 100)), "request") + " would leave five above it",
             grouped(n) + " x " + number_text(1 - p / 100, 2) + " = " + number_text(beyond, 2));
       }
     if (n < 100 && p_.ttft.known())
@@ -85,14 +87,14 @@ class LoadRules : PointRules {
     if (p_.max_concurrency > 1 && p_.num_prompts > 0 && p_.num_prompts < 5L * p_.max_concurrency &&
         std::isnan(p_.request_rate))
       add("TOO-FEW", {"completed", n, 5.0 * p_.max_concurrency}, Verdict::suspicious,
-          grouped(n) + " requests for " + grouped(p_.max_concurrency) +
-              " users: start and end dominate the measurement",
+          counted(grouped(n), "request") + " for " + counted(grouped(p_.max_concurrency), "user") +
+              ": start and end dominate the measurement",
           "num_prompts >= 5 x max_concurrency");
   }
 
   static std::string median_text(double n) {
     const double half = 0.98 * std::sqrt(n);
-    return "the median of " + grouped(n) + " requests lies between ranks " +
+    return "the median of " + counted(grouped(n), "request") + " lies between ranks " +
            grouped(std::max(1.0, std::floor(n / 2 - half))) + " and " +
            grouped(std::min(n, std::ceil(n / 2 + half + 1))) + " with 95 % confidence";
   }
@@ -101,9 +103,9 @@ class LoadRules : PointRules {
     const auto n = static_cast<double>(std::max(p_.num_prompts, p_.completed + p_.failed));
     if (p_.failed > 0)
       add("FAILED", {"failed", static_cast<double>(p_.failed), 0}, Verdict::suspicious,
-          p_.completed == 0 ? "all " + grouped(n) + " requests failed; nothing was measured"
-                            : grouped(static_cast<double>(p_.failed)) + " of " + grouped(n) +
-                                  " requests failed: latencies exclude them, and the server had less load");
+          p_.completed == 0 ? "all " + counted(grouped(n), "request") + " failed; nothing was measured"
+                            : grouped(static_cast<double>(p_.failed)) + " of " + counted(grouped(n), "request") +
+                                  " failed: latencies exclude them, and the server had less load");
     const bool timed = p_.ttft.known() || p_.e2el.known();
     if (p_.completed == 0 && p_.failed > 0 && timed)
       add("FAILED", {metric_name(p_.ttft, "ttft"), typical(p_.ttft), 0}, Verdict::suspicious,
@@ -115,7 +117,7 @@ class LoadRules : PointRules {
         p_.max_concurrent_requests >= p_.max_concurrency && !std::isinf(p_.request_rate))
       add("LOOP", {"max_concurrent_requests", p_.max_concurrent_requests, static_cast<double>(p_.max_concurrency)},
           Verdict::suspicious,
-          "the limit of " + grouped(p_.max_concurrency) + " requests in flight was reached: " +
+          "the limit of " + counted(grouped(p_.max_concurrency), "request") + " in flight was reached: " +
               rate_text(p_.request_rate) + " were not offered, and latencies exclude the waiting time",
           "open loop only while in flight < max_concurrency");
     const double sent = typical(p_.ttft), intended = typical(p_.intended_ttft);
@@ -205,8 +207,8 @@ class TrendRules : PointRules {
     std::transform(label.begin(), label.end(), label.begin(), [](unsigned char c) { return std::toupper(c); });
     add("MONOTONY", {metric_name(p_.*field, name), b, a}, Verdict::suspicious,
         label + " falls from " + ms_text(a) + " to " + ms_text(b) + " as prompts grow from " +
-            grouped(shorter->input_len) + " to " + grouped(p_.input_len) +
-            " tokens under the same load: the conditions must differ",
+            grouped(shorter->input_len) + " to " + counted(grouped(p_.input_len), "token") +
+            " under the same load: the conditions must differ",
         "latency does not fall with the prompt length");
   }
 

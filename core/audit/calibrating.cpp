@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/formats/results/bench_result.h"
 #include "core/plan/document/engine_request.h"
@@ -114,7 +115,7 @@ plan::Measurement measured_run(const store::Store& store, const store::RunId& ru
   if (steps.size() < 2)
     throw Error("CALIBRATION", "the run has too few measured training steps; a comparison needs at least three",
                 {.place = run,
-                 .found = std::to_string(row->steps_done) + " steps",
+                 .found = counted(row->steps_done, "step"),
                  .fix = "train for more steps, or choose another run"});
   plan::Measurement m;
   m.id = run;

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/audit/audit_rules.h"
+#include "core/base/counted.h"
 #include "core/base/units.h"
 #include "core/model/inventory.h"
 
@@ -107,8 +108,9 @@ class TrainingRules {
       const double overall = c_.tokens / c_.seconds;
       if (overall > c_.tokens_per_second * (1 + kTableRounding))
         add("UNITS", "tokens_per_second", c_.tokens_per_second, overall, Verdict::impossible,
-            grouped(c_.tokens) + " tokens in " + to_text(Seconds(c_.seconds)) + " are " + number_text(overall) +
-                " tokens/s on average, more than the claimed " + number_text(c_.tokens_per_second),
+            counted(grouped(c_.tokens), "token") + " in " + to_text(Seconds(c_.seconds)) + " are " +
+                number_text(overall) + " tokens/s on average, more than the claimed " +
+                number_text(c_.tokens_per_second),
             "tokens / seconds <= tokens_per_second");
     }
     if (known(c_.tokens_per_second) && known(c_.padded_tokens_per_second) &&
@@ -127,8 +129,8 @@ class TrainingRules {
       if (!known(rate) || rate * c_.seconds_per_step <= most * (1 + kTableRounding)) continue;
       add("UNITS", name, rate, most / c_.seconds_per_step, Verdict::impossible,
           number_text(rate) + " tokens/s at " + to_text(Seconds(c_.seconds_per_step)) + " per step are " +
-              grouped(rate * c_.seconds_per_step) + " tokens, but a step has at most " + grouped(most),
-          grouped(c_.batch * accumulation()) + " rows x " + grouped(c_.max_len) + " tokens");
+              counted(grouped(rate * c_.seconds_per_step), "token") + ", but a step has at most " + grouped(most),
+          counted(grouped(c_.batch * accumulation()), "row") + " x " + counted(grouped(c_.max_len), "token"));
     }
   }
 
@@ -137,8 +139,8 @@ class TrainingRules {
     const double least = c_.steps * c_.seconds_per_step;  // the rest: loading, compilation, evaluation, checkpoints
     if (c_.seconds >= least * (1 - kTableRounding)) return;
     add("UNITS", "seconds", c_.seconds, least, Verdict::impossible,
-        grouped(c_.steps) + " steps of " + to_text(Seconds(c_.seconds_per_step)) + " take " + to_text(Seconds(least)) +
-            ", longer than the claimed " + to_text(Seconds(c_.seconds)),
+        counted(grouped(c_.steps), "step") + " of " + to_text(Seconds(c_.seconds_per_step)) + " take " +
+            to_text(Seconds(least)) + ", longer than the claimed " + to_text(Seconds(c_.seconds)),
         "steps x seconds_per_step <= seconds");
   }
 
@@ -184,7 +186,7 @@ class TrainingRules {
       if (known(loss) && loss > uniform)
         add("LOSS-UNIFORM", name, loss, uniform, Verdict::suspicious,
             "a loss of " + number_text(loss) + " at the end is worse than that of equal probabilities for all " +
-                grouped(vocab) + " tokens",
+                counted(grouped(vocab), "token"),
             "ln " + grouped(vocab));
   }
 
@@ -212,8 +214,7 @@ class TrainingRules {
     if (c_.peak_bytes >= least) return;
     add("MEMORY", "peak_bytes", c_.peak_bytes, least, c_.dtype.empty() ? Verdict::suspicious : Verdict::impossible,
         "a peak of " + number_text(c_.peak_bytes / kGib, 4) + " GiB is less than the weights take on " +
-            std::to_string(target.devices()) + " devices" +
-            (c_.dtype.empty() ? ", unless they are stored in fewer bits" : ""),
+            counted(target.devices(), "device") + (c_.dtype.empty() ? ", unless they are stored in fewer bits" : ""),
         number_text(n / 1e9, 4) + "e9 x " + number_text(bytes_of_a_weight(reference)) + " B / " +
             std::to_string(target.devices()));
   }

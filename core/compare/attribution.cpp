@@ -251,9 +251,11 @@ GapInput gap_input(const Comparison& comparison, const std::vector<ComparedRun>&
 }
 
 Comparison with_effects(Comparison comparison, const GapInput& input, const plan::PlanContext& context,
-                        const std::stop_token& stop) {
+                        const std::stop_token& stop) try {
   Estimator(comparison, input, context, stop).run();
   return comparison;
+} catch (const Error& error) {
+  throw error.kind() == Error::Kind::cancelled ? cancelled("the comparison") : error;  // not one of its simulations
 }
 
 namespace {

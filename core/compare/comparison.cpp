@@ -263,8 +263,11 @@ bool add_setting(Comparison& out, std::string key, std::string label, std::vecto
   return true;
 }
 
-ComparisonRow* add_result(Comparison& out, const ResultRow& result, const std::vector<double>& values) {
-  if (std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); })) return nullptr;
+ComparisonRow* add_result(Comparison& out, const ResultRow& result, const std::vector<double>& values,
+                          std::vector<std::string> marks) {
+  if (std::none_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); }) &&
+      std::all_of(marks.begin(), marks.end(), [](const std::string& mark) { return mark.empty(); }))
+    return nullptr;
   ComparisonRow row{.kind = ComparisonRow::Kind::result, .key = result.key, .label = result.label, .unit = result.unit};
   row.better = result.better;
   row.differs = false;
@@ -275,6 +278,7 @@ ComparisonRow* add_result(Comparison& out, const ResultRow& result, const std::v
     row.deltas.push_back(based && !row.deltas.empty() ? std::optional(v / values[0] - 1) : std::nullopt);
     row.differs = row.differs || v != values[0];
   }
+  row.marks = std::move(marks);
   row.marks.resize(values.size());
   return &out.rows.emplace_back(std::move(row));
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/counted.h"
 #include "core/compare/comparison_parts.h"
 #include "core/experiment/parameters.h"
 
@@ -153,7 +154,7 @@ class Confounders {
       add_if_different("requests", "the number of requests per point", shown);
     else if (least < 100)
       confound(out_, "requests",
-               std::to_string(least) + " requests per point are too few for percentiles (" + listed(out_, shown) + ")");
+               counted(least, "request") + " per point are too few for percentiles (" + listed(out_, shown) + ")");
   }
 
   void report_findings() {
@@ -189,7 +190,7 @@ class Confounders {
       }
       if (points > 0)
         confound(out_, kind.key,
-                 std::to_string(points) + (points == 1 ? " point " : " points ") + kind.text + " (" +
+                 counted(points, "point") + " " + kind.text + " (" +
                      (hit_columns == 1 ? where.substr(where.find("in ")) : where) + ")");
     }
   }

@@ -37,8 +37,9 @@ struct ResultRow {
   std::string key, label, unit;
   ComparisonRow::Better better = ComparisonRow::Better::neither;
 };
-// Adds a result row and returns it; returns null if no column has a finite value.
-ComparisonRow* add_result(Comparison& out, const ResultRow& row, const std::vector<double>& values);
+// Adds a result row and returns it; returns null if no column has a finite value or a mark.
+ComparisonRow* add_result(Comparison& out, const ResultRow& row, const std::vector<double>& values,
+                          std::vector<std::string> marks = {});
 
 std::string value_text(double value);  // "1,443", "23.9"
 

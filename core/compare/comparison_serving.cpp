@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/counted.h"
 #include "core/base/units.h"
 #include "core/compare/comparison_parts.h"
 #include "core/plan/experiment/total_cost.h"
@@ -68,7 +69,7 @@ std::string lengths_text(const BenchPoint& p) {
 std::string cell_label(const BenchPoint& p) {
   if (std::isinf(p.request_rate)) return lengths_text(p) + ", all at once";
   if (!std::isnan(p.request_rate)) return lengths_text(p) + ", " + value_text(p.request_rate) + "/s";
-  return lengths_text(p) + (p.max_concurrency > 0 ? ", " + std::to_string(p.max_concurrency) + " users" : ", any load");
+  return lengths_text(p) + (p.max_concurrency > 0 ? ", " + counted(p.max_concurrency, "user") : ", any load");
 }
 
 struct Metric {
@@ -217,14 +218,13 @@ void add_capacities(const Runs& runs, Comparison& out) {
       for (const views::SweepLine& line : runs[c].sweep->lines)
         if (line.input_len == length) {
           if (runs[c].sweep->slo.any()) at_slo[c] = line.capacity.at_slo;
-          if (runs[c].sweep->slo.any() && !line.capacity.failing_below.empty())
-            marks[c] = "suspicious: " + views::slo_text(line.capacity);
+          if (runs[c].sweep->slo.any() && (!line.capacity.failing_below.empty() || !line.capacity.too_short.empty()))
+            marks[c] = "suspicious: " + serve::slo_text(line.capacity);
           knee[c] = line.capacity.knee;
         }
     const std::string key = std::to_string(length), label = value_text(length);
-    if (ComparisonRow* row = add_result(
-            out, {key + ".capacity_at_slo", label + ": capacity at the SLO", "requests/s", Better::higher}, at_slo))
-      row->marks = std::move(marks);
+    add_result(out, {key + ".capacity_at_slo", label + ": capacity at the SLO", "requests/s", Better::higher}, at_slo,
+               std::move(marks));
     add_result(out, {key + ".knee", label + ": knee", "requests/s", Better::higher}, knee);
   }
 }

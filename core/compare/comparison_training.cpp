@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/counted.h"
 #include "core/base/units.h"
 #include "core/compare/comparison.h"
 #include "core/compare/comparison_parts.h"
@@ -225,8 +226,7 @@ void add_confounders(const Runs& runs, Comparison& out) {
     const views::RunView& run = *runs[c].training;
     if (!runs[c].planned && run.state() != RunState::done)
       confound(out, "state",
-               called(out, c) + " is " + std::string(to_string(run.state())) + " after " + std::to_string(run.step()) +
-                   " steps");
+               called(out, c) + " is " + std::string(to_string(run.state())) + " after " + counted(run.step(), "step"));
   }
   std::set<std::string> kinds;
   for (const ComparedRun& run : runs) kinds.insert(run.training->kind());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/counted.h"
 #include "core/base/units.h"
 #include "core/experiment/bound_experiment.h"
 #include "core/formats/huggingface/hf_weights.h"
@@ -66,7 +67,7 @@ Recording recording_of(formats::BenchSet set, experiment::Experiment server, con
   const size_t all = set.points.size();
   std::erase_if(set.points, [](const auto& p) { return !has_usable_requests(p); });
   out.summaries = all - set.points.size();
-  if (set.points.empty()) throw nothing_recorded(file, std::to_string(all) + " points without requests");
+  if (set.points.empty()) throw nothing_recorded(file, counted(all, "point") + " without requests");
   out.set = std::move(set);
   return out;
 }
@@ -143,7 +144,7 @@ Recording recording_of(const std::filesystem::path& file) {
   if (results->size() > 1)
     throw Error("REPLAY", "the file has more than one result",
                 {.file = file.string(),
-                 .found = std::to_string(results->size()) + " sets with requests",
+                 .found = counted(results->size(), "set") + " with requests",
                  .expected = "one",
                  .fix = "import the file and replay one of the runs"});
   formats::BenchSet& set = results->front();
@@ -191,7 +192,7 @@ jobs::BackendParts RecordedSteps::parts() {
   parts.conditions["kv_dtype"] = "f32";  // the engine's type, regardless of the document
   parts.conditions["max_model_len"] = std::to_string(settings_.max_model_len);
   parts.conditions["calibration"] =
-      "the recording's own " + std::to_string(std::lround(steps_)) + " steps in " + number_text(seconds_, 3) + " s";
+      "the recording's own " + counted(std::lround(steps_), "step") + " in " + number_text(seconds_, 3) + " s";
   parts.notes.push_back(
       "all values are predicted from recorded steps; each load uses its own steps first, in their order; model of all "
       "steps: " +

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/counted.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/compare/attribution.h"
@@ -174,7 +175,7 @@ formats::BenchSet replay(const Recording& recording, const experiment::Experimen
     if (progress) progress(before, all);
   }
   if (recording.summaries > 0)
-    out.notes.push_back(std::to_string(recording.summaries) + " points without recorded requests are omitted");
+    out.notes.push_back(counted(recording.summaries, "point") + " without recorded requests are omitted");
   return out;
 }
 
@@ -322,7 +323,7 @@ Json to_json(const ReplayExplanation& explanation) {
 std::vector<ReplayRow> replay_rows(const Json& explanation) {
   std::vector<ReplayRow> rows;
   for (const Json& point : explanation) {
-    const std::string name = std::to_string(int_member(point, "input_len", "explained")) + " tokens, " +
+    const std::string name = counted(int_member(point, "input_len", "explained"), "token") + ", " +
                              string_member(point, "load", "explained");
     const Json* before = find_member(point, "before");
     const Json* causes = find_member(point, "causes");

@@ -2,6 +2,7 @@
 #include "core/experiment/experiment.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <mutex>
@@ -336,20 +337,42 @@ std::vector<std::string> resolve_run_length(Experiment& experiment, bool steps_g
   return {"train.steps is set; train.epochs=" + epochs + " of the experiment is cleared"};
 }
 
+// A measurement is of the model, the data, the training and the machine that the document had.
+std::vector<std::string> drop_measurement(const Experiment& before, Experiment& experiment,
+                                          const std::vector<std::string>& set_keys) {
+  constexpr std::array<const char*, 7> kMeasured{"model.", "target.", "mesh.", "sharding.", "lora.", "data.", "train."};
+  const auto changed = std::find_if(set_keys.begin(), set_keys.end(), [&](const std::string& key) {
+    const auto is_of = [&](const char* section) { return key.starts_with(section); };
+    return std::any_of(kMeasured.begin(), kMeasured.end(), is_of) && before.value(key) != experiment.value(key);
+  });
+  if (changed == set_keys.end()) return {};
+  std::string dropped;
+  for (const std::string key :
+       {"measured.seconds_per_step", "measured.hours", "measured.max_lens", "measured.source"}) {
+    if (!before.has(key) || std::find(set_keys.begin(), set_keys.end(), key) != set_keys.end()) continue;
+    experiment.erase(key);
+    dropped += (dropped.empty() ? "" : ", ") + key;
+  }
+  if (dropped.empty()) return {};
+  return {dropped + " of the experiment: cleared, because " + *changed + " differs from what was measured"};
+}
+
 }  // namespace
 
 std::vector<std::string> apply_sets(Experiment& experiment, const std::vector<std::string>& sets) {
-  bool steps = false, epochs = false;
+  const Experiment before = experiment;
+  std::vector<std::string> keys;
   for (const std::string& s : sets) {
     const size_t equals = s.find('=');
     if (equals == std::string::npos || equals == 0)
       throw Error(problem("SET", s, "--set is not of the form key=value", s, "for example train.steps=20"));
-    const std::string key = s.substr(0, equals);
-    experiment.set(key, s.substr(equals + 1));
-    steps = steps || key == "train.steps";
-    epochs = epochs || key == "train.epochs";
+    keys.push_back(s.substr(0, equals));
+    experiment.set(keys.back(), s.substr(equals + 1));
   }
-  return resolve_run_length(experiment, steps, epochs);
+  const auto is_set = [&](const char* key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
+  std::vector<std::string> notes = resolve_run_length(experiment, is_set("train.steps"), is_set("train.epochs"));
+  for (std::string& note : drop_measurement(before, experiment, keys)) notes.push_back(std::move(note));
+  return notes;
 }
 
 }  // namespace mw::experiment

@@ -70,8 +70,8 @@ class Experiment {
 };
 
 // Applies "key=value" strings; throws SET for an invalid one. Setting train.steps clears train.epochs in the document,
-// because train.steps is ignored while train.epochs is above 0; if `sets` contains both, train.epochs wins. Returns one
-// message per such conflict.
+// because train.steps is ignored while train.epochs is above 0; if `sets` contains both, train.epochs wins. A change of
+// what was measured clears measured.*, unless `sets` contains it. Returns one message per such conflict.
 std::vector<std::string> apply_sets(Experiment& experiment, const std::vector<std::string>& sets);
 
 }  // namespace mw::experiment

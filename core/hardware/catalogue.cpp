@@ -7,6 +7,7 @@
 #include <charconv>
 #include <thread>
 
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/hardware/catalogue_rows.h"
@@ -147,8 +148,8 @@ Target Catalogue::gpus(std::string_view id, int count, const Chip& chip) const {
   t.chip = chip;
   t.shape = count <= node ? std::vector<int>{count} : std::vector<int>{count / node, node};
   t.wrap.assign(t.shape.size(), true);  // GPUs are connected by a switch
-  t.note = t.id + ": " +
-           (count <= node ? "in one node" : std::to_string(count / node) + " nodes of " + std::to_string(node));
+  t.note =
+      t.id + ": " + (count <= node ? "in one node" : counted(count / node, "node") + " of " + std::to_string(node));
   return t;
 }
 
@@ -169,11 +170,11 @@ Target Catalogue::multi_slice(std::string_view id, int count, std::string_view s
   t.shape.insert(t.shape.begin(), count);
   t.wrap.insert(t.wrap.begin(), true);
   t.id = std::to_string(count) + "x" + t.id;
-  t.note = t.id + ": " + std::to_string(count) + " slices over the data-centre network; " + t.note;
+  t.note = t.id + ": " + counted(count, "slice") + " over the data-centre network; " + t.note;
   return t;
 }
 
-Target Catalogue::target(std::string_view id) const {
+Target Catalogue::target(std::string_view id, std::string_view place) const try {
   const auto count_before = [&](std::string_view text, char end) {
     int n = 0;
     const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), n);
@@ -197,7 +198,7 @@ Target Catalogue::target(std::string_view id) const {
         throw Error("TARGET-SLICE", "the slice is larger than the largest pod",
                     {.place = "target.id",
                      .found = std::string(id.substr(0, 80)),
-                     .expected = "at most " + std::to_string(t.chip.max_chips) + " chips"});
+                     .expected = "at most " + counted(t.chip.max_chips, "chip")});
       return t;
     }
   const int count = count_before(id, 'x');
@@ -211,6 +212,10 @@ Target Catalogue::target(std::string_view id) const {
                .found = std::string(id.substr(0, 80)),
                .expected = "a slice, GPUs such as 2xh100, or cpu; nearest: " + nearest_names_text(id, target_ids()),
                .fix = "choose one of these, or add the chip to chips.json in the configuration folder"});
+} catch (const Error& error) {
+  Problem problem = error.problem();
+  problem.place = place;
+  throw Error(std::move(problem), error.kind());
 }
 
 std::vector<std::string> Catalogue::target_ids() const {

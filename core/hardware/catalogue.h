@@ -32,8 +32,8 @@ class Catalogue {
   // "v5p-8" (4 chips), "v6e-8" (8), "v5p-4x4x16", "ct6e-standard-8t", "tpu7x-8", "2xv6e-256" (two slices over the
   // data-centre network), "2xh100", "1xa100-80", "cpu", and
   // "cpu-8": this machine as eight virtual devices. Throws TARGET or TARGET-SLICE with the nearest ids and, for slice
-  // names, the unit that the suffix counts.
-  Target target(std::string_view id) const;
+  // names, the unit that the suffix counts. `place`: the key that names the target.
+  Target target(std::string_view id, std::string_view place = "target.id") const;
   std::vector<std::string> target_ids() const;  // all slices, 1, 2, 4, 8 of each GPU, and cpu
   // The first price of this chip, region and class. Default class: on demand, or that of the chip's first row if no row
   // is on demand. Default region: the first in the file. Null if there is none.

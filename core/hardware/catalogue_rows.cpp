@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 
 namespace mw::hardware {
@@ -226,7 +227,7 @@ SliceFamily read_slices(const Json& json, RowLocation at) {
     if (chip_count(s.shape) * f.per_chip != s.suffix)
       row.bad("slices", "the suffix does not match the grid",
               f.prefixes.front() + std::to_string(s.suffix) + " with " + shape_text(s.shape),
-              "a grid of " + std::to_string(s.suffix / f.per_chip) + " chips");
+              "a grid of " + counted(s.suffix / f.per_chip, "chip"));
     f.slices.push_back(std::move(s));
   }
   row.finish();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -55,7 +56,7 @@ std::string suffix_unit(const SliceFamily& f) {
 NamedSlice slice_of_grid(const SliceFamily& family, std::string_view id, const std::vector<int>& shape) {
   const size_t sides = family.slices.front().shape.size();
   if (shape.size() != sides)
-    throw Error("TARGET-SLICE", "a slice of these chips has " + std::to_string(sides) + " dimensions",
+    throw Error("TARGET-SLICE", "a slice of these chips has " + counted(sides, "dimension"),
                 {.place = "target.id",
                  .found = std::string(id.substr(0, 80)),
                  .expected = family.prefixes.front() + shape_text(family.slices.back().shape)});
@@ -93,9 +94,8 @@ std::string describe_slice(const SliceFamily& family, const std::string& id, con
                            : closing == static_cast<long>(shape.size())
                                ? "wraparound links in every dimension"
                                : "wraparound links only in the dimension of " + sides;
-  const int chips = chip_count(shape);
-  return id + ": " + suffix_unit(family) + "; " + std::to_string(chips) + (chips == 1 ? " chip, " : " chips, ") +
-         shape_text(shape) + ", " + wrap;
+  return id + ": " + suffix_unit(family) + "; " + counted(chip_count(shape), "chip") + ", " + shape_text(shape) + ", " +
+         wrap;
 }
 
 bool is_of_family(const SliceFamily& family, std::string_view id) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/base/units.h"
@@ -312,7 +313,7 @@ class MachineBenchmarker {
   static BenchmarkFigure decode_figure(int rows, model::WeightType type, int prompt, int steps) {
     const std::string form(to_string(type)), count = std::to_string(rows);
     return {.id = "decode_" + count + "_" + form,
-            .title = "Decode " + count + (rows == 1 ? " row, " : " rows, ") + form,
+            .title = "Decode " + counted(rows, "row") + ", " + form,
             .tokens = 1.0 * rows * steps,
             .weights = type,
             .rows = rows,

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "core/base/counted.h"
 #include "core/base/units.h"
 #include "core/jobs/out_of_memory.h"
 #include "core/plan/document/engine_request.h"
@@ -224,8 +225,8 @@ Json to_json(const MeshProof& p) {
 
 std::string to_text(const MeshProof& p) {
   const train::MeshComparison& proof = p.proof;
-  std::string text = "mesh " + mesh::to_text(proof.mesh) + " against one device: " + std::to_string(proof.steps) +
-                     " steps from the same weights, data and seed\n";
+  std::string text = "mesh " + mesh::to_text(proof.mesh) + " against one device: " + counted(proof.steps, "step") +
+                     " from the same weights, data and seed\n";
   text += tensor_lines(proof) + traffic_lines(proof) + memory_lines(p);
   text += "sent by all devices: " + std::to_string(proof.counted().value) + " bytes counted, " +
           std::to_string(proof.planned().value) + " planned\n";

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 
+#include "core/base/counted.h"
 #include "core/base/units.h"
 #include "core/engine/distributed/cluster.h"
 #include "core/engine/transformer/checks.h"
@@ -145,7 +146,7 @@ event::Finished run_sizes(const experiment::Experiment& experiment, const plan::
       longest > request.config.max_positions)
     throw Error("CONTEXT", "prompt and answer are longer than the model's context",
                 {.place = "size.new_tokens",
-                 .found = std::to_string(longest) + " tokens",
+                 .found = counted(longest, "token"),
                  .expected = "at most " + std::to_string(request.config.max_positions)});
   request.capacity = model.capacity.value > 0 ? model.capacity : train::machine_memory();
   const Adapters adapters = adapters_of(config, request.config);

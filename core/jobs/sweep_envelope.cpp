@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/units.h"
 #include "core/plan/document/diagnostics.h"
@@ -55,7 +56,7 @@ std::vector<EnvelopeMesh> meshes_of(const std::vector<plan::ServingCell>& cells)
     out.push_back({.mesh = c.mesh,
                    .replicas = c.replicas,
                    .target = c.target,
-                   .name = (c.replicas > 1 ? std::to_string(c.replicas) + " replicas, " : "") + mesh::to_text(c.mesh),
+                   .name = (c.replicas > 1 ? counted(c.replicas, "replica") + ", " : "") + mesh::to_text(c.mesh),
                    .refusal = cell.refusal,
                    .edits = cell.edits});
   }
@@ -223,9 +224,8 @@ EnvelopePlan envelope_plan(const experiment::Experiment& given, const plan::Plan
 std::string envelope_note(const EnvelopePlan& plan) {
   const auto simulated =
       std::count_if(plan.meshes.begin(), plan.meshes.end(), [](const auto& m) { return m.refusal.empty(); });
-  return std::to_string(simulated) + " of " + std::to_string(plan.meshes.size()) + " meshes and replicas of " +
-         plan.target + ", each load " + std::to_string(plan.repeats) + " times. " +
-         serve::percentile_text(99, plan.requests) + ".";
+  return std::to_string(simulated) + " of " + counted(plan.meshes.size(), "mesh") + " and replicas of " + plan.target +
+         ", each load " + counted(plan.repeats, "time") + ". " + serve::percentile_text(99, plan.requests) + ".";
 }
 
 EnvelopeRuns simulate_envelope(const experiment::Experiment& given, const plan::PlanContext& context,

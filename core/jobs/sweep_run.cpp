@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/base/counted.h"
 #include "core/base/units.h"
 #include "core/jobs/model_server.h"
 #include "core/plan/document/plan_request.h"
@@ -83,7 +84,7 @@ namespace {
 
 std::string replicas_text(const options::Sweep& sweep) {
   if (sweep.replicas == 1) return {};
-  return "; " + std::to_string(sweep.replicas) + " replicas, routing " + std::string(to_string(sweep.routing));
+  return "; " + counted(sweep.replicas, "replica") + ", routing " + std::string(to_string(sweep.routing));
 }
 
 BackendParts model_parts(const experiment::Experiment& e, const plan::PlanContext& context) {
@@ -131,7 +132,7 @@ BackendParts engine_parts(const experiment::Experiment& e, const EmitBody& emit)
   parts.conditions["kv_dtype"] = "f32";  // the engine's type, regardless of the document
   parts.conditions["max_model_len"] = std::to_string(served->settings.max_model_len);
   if (load.adapter) parts.conditions["adapter"] = served->adapters.front().name;
-  parts.notes.push_back("measured on this machine: " + std::to_string(train::thread_count(0)) + " threads, KV cache " +
+  parts.notes.push_back("measured on this machine: " + counted(train::thread_count(0), "thread") + ", KV cache " +
                         to_text(served->settings.kv.capacity) + " in f32");
   parts.owned = std::move(served);
   return parts;

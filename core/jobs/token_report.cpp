@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/base/counted.h"
 #include "core/base/text.h"
 #include "core/data/dataset/batches.h"
 #include "core/data/dataset/record.h"
@@ -124,7 +125,7 @@ std::vector<std::string> row_notes(const std::vector<PackedNeighbour>& packed, c
   std::vector<std::string> notes;
   if (packed.size() > 1)
     notes.push_back("packed in one row, without seeing each other: " + joined(packed, ", ", [](const auto& n) {
-                      return "row " + std::to_string(n.row + 1) + " (" + std::to_string(n.tokens) + " tokens)";
+                      return "row " + std::to_string(n.row + 1) + " (" + counted(n.tokens, "token") + ")";
                     }));
   const auto shown = [](const std::string& piece) {
     return piece.empty() ? std::string("the end") : Json(piece).dump(-1, ' ', false, Json::error_handler_t::replace);

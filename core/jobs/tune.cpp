@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/rng.h"
@@ -473,7 +474,7 @@ std::string to_text(const TuneReport& report) {
     if (!a->value || !b->value) return a->value.has_value() && !b->value;
     return sign * *a->value < sign * *b->value;
   });
-  std::string out = report.id + ": " + std::to_string(sorted.size()) + " trials by " + report.options.metric + "\n";
+  std::string out = report.id + ": " + counted(sorted.size(), "trial") + " by " + report.options.metric + "\n";
   present::Table table = present::figure_table({"run", "steps", report.options.metric.c_str()});
   table.columns.push_back({.title = "settings", .align = present::Align::left});
   for (const TuneTrial* t : sorted)

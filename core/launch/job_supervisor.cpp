@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -151,8 +152,8 @@ void JobSupervisor::upload_recipe(const fs::path& recipe, const std::vector<std:
   if (!bytes) throw cancelled("the launch");
   log_reconnected();
   record_transfer_finished();
-  log("copied " + std::to_string(files.size()) + " files, " + to_text(Bytes(static_cast<std::int64_t>(*bytes))) +
-      ", to " + record_.target.text + ", " + record_.folder);
+  log("copied " + counted(files.size(), "file") + ", " + to_text(Bytes(static_cast<std::int64_t>(*bytes))) + ", to " +
+      record_.target.text + ", " + record_.folder);
 }
 
 // Reconnects after a lost connection, at the end of the last whole line.
@@ -234,7 +235,7 @@ bool JobSupervisor::fetch_results() {
   if (incoming->links() > 0) log(skipped_links(*incoming), "warning");
   const size_t files = incoming->files().size();
   if (files > 0) staged->commit();
-  log(files > 0 ? "fetched " + std::to_string(files) + " files into " + target.string()
+  log(files > 0 ? "fetched " + counted(files, "file") + " into " + target.string()
                 : "nothing to fetch: the job left no files in " + record_.folder);
   return true;
 }

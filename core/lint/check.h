@@ -105,7 +105,8 @@ struct Edit {
 struct FixOutcome {
   bool fits = false;
   double seconds = 0;         // of a step
-  double hours = 0, usd = 0;  // of the run; of a server a million tokens; 0: no run, or no price
+  double hours = 0, usd = 0;  // of the run; 0: no run, or no price
+  double usd_per_million_tokens = 0;
   Bytes peak{};
   bool operator==(const FixOutcome&) const = default;
 };

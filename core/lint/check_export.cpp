@@ -2,6 +2,7 @@
 // Rules about merging adapters into weights after training: EXP.
 #include <cmath>
 
+#include "core/base/counted.h"
 #include "core/lint/rules.h"
 
 namespace mw::lint {
@@ -29,7 +30,7 @@ void exp_1(const CheckInput& input, const RuleReport& report) {
     finding.expected = "model.";
   } else if (input.checkpoint && input.checkpoint->files > 1) {
     finding.message = "Tunix's merge reads one model.safetensors, not a sharded base";
-    finding.found = std::to_string(input.checkpoint->files) + " files";
+    finding.found = counted(input.checkpoint->files, "file");
     finding.expected = "1";
   } else {
     if (!input.checkpoint) report.unchecked("whether the base is in one file (model.path)");

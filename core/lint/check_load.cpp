@@ -2,6 +2,7 @@
 // Rules about package versions, types and the loaded files: VER, DTYPE, LOAD.
 #include <algorithm>
 
+#include "core/base/counted.h"
 #include "core/lint/rules.h"
 #include "core/model/catalogue.h"
 
@@ -125,7 +126,7 @@ void load_1(const CheckInput& input, const RuleReport& report) {
     finding.message = std::to_string(c.missing.size()) + " tensors are not in the files and stay empty";
     finding.found = "no " + c.missing.front();
   } else if (!c.unmatched.empty()) {
-    finding.message = std::to_string(c.unmatched.size()) + " tensors of the files match nothing and are skipped";
+    finding.message = counted(c.unmatched.size(), "tensor") + " of the files match nothing and are skipped";
     finding.found = c.unmatched.front();
   } else if (!c.shared_kv) {
     finding.message = "the files were saved without K and V of layers that borrow them; Tunix's parameters stay empty";

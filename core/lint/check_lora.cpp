@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/counted.h"
 #include "core/lint/lora_modules.h"
 #include "core/lint/rules.h"
 
@@ -51,7 +52,7 @@ Fix generate() {
 std::string parameters_text(const std::vector<LoraModule>& modules, int rank) {
   std::int64_t n = 0;
   for (const LoraModule& m : modules) n += m.parameters_per_rank * rank;
-  return count_text(static_cast<double>(n)) + " parameters";
+  return counted(count_text(static_cast<double>(n)), "parameter");
 }
 
 // --- COV ---
@@ -133,8 +134,8 @@ void cov_3(const CheckInput& input, const RuleReport& report) {
     if (!adapted && !reported_elsewhere) missing.push_back(m);
   }
   if (missing.empty()) return;
-  report.add({.message = std::to_string(missing.size()) + " of " + std::to_string(wanted.size()) +
-                         " modules that should be adapted get no adapter, such as " + missing.front().path,
+  report.add({.message = std::to_string(missing.size()) + " of " + counted(wanted.size(), "module") +
+                         " that should be adapted get no adapter, such as " + missing.front().path,
               .place = "lora.module_path",
               .found = parameters_text(c->adapted, input.lora->options.rank),
               .expected = parameters_text(wanted, input.lora->options.rank) + " for lora.targets",
@@ -215,7 +216,7 @@ void cov_5(const CheckInput& input, const RuleReport& report) {
   }
   fixes.push_back({"Train every weight", "gradients and two moments for every expert", {{"train.method", "full"}}});
   report.add({.message = "gate, up and down projections are adapted in the dense branch only: the " +
-                         std::to_string(input.config.experts) + " experts of each layer get no LoRA",
+                         counted(input.config.experts, "expert") + " of each layer get no LoRA",
               .place = "lora.targets",
               .fixes = std::move(fixes)});
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/counted.h"
 #include "core/lint/lora_modules.h"
 #include "core/lint/rules.h"
 #include "core/mesh/collectives/engine_step.h"
@@ -39,8 +40,8 @@ Fix even_batch(const CheckInput& input, int over) {
   const std::int64_t batch = std::int64_t{over} * std::max<std::int64_t>(1, (input.batch + over / 2) / over);
   const std::int64_t accumulation = std::max<std::int64_t>(1, (rows + batch / 2) / batch);
   const std::string cost = batch * accumulation == rows ? std::string()
-                                                        : "a step sees " + std::to_string(batch * accumulation) +
-                                                              " rows instead of " + std::to_string(rows);
+                                                        : "a step sees " + counted(batch * accumulation, "row") +
+                                                              " instead of " + std::to_string(rows);
   Fix fix{"Set batch to " + std::to_string(batch), cost, {{"train.batch", batch}}};
   if (accumulation != input.accumulation) fix.edits.push_back({"train.accumulation", accumulation});
   return fix;
@@ -164,7 +165,7 @@ void batch_1(const CheckInput& input, const RuleReport& report) {
   const bool runs = input.stack == model::Stack::tunix || input.stack == model::Stack::engine;
   report.add({.message = uneven_text(input, over),
               .place = "train.batch",
-              .found = std::to_string(input.batch) + " rows over " + std::to_string(over),
+              .found = counted(input.batch, "row") + " over " + std::to_string(over),
               .expected = "a multiple of " + std::to_string(over),
               .fixes = {even_batch(input, over)}},
              runs ? Severity::warning : Severity::error);
@@ -261,8 +262,8 @@ void rank_1(const CheckInput& input, const RuleReport& report) {
       if (rank % over == 0) continue;
       const std::int64_t next = (rank + over - 1) / over * over;
       const double alpha = input.lora->options.alpha / rank * static_cast<double>(next);
-      report.add({.message = "the adapters' rank does not divide over " + std::to_string(over) +
-                             " devices: some hold more rows than others, or padding",
+      report.add({.message = "the adapters' rank does not divide over " + counted(over, "device") +
+                             ": some hold more rows than others, or padding",
                   .place = "lora.rank",
                   .found = std::to_string(rank),
                   .expected = "a multiple of " + std::to_string(over),
@@ -322,7 +323,7 @@ void wrap_1(const CheckInput& input, const RuleReport& report) {
   report.add({.message = open->axis + "=" + std::to_string(open->size) +
                          " lies on a line: the link from its last chip to its first is missing",
               .place = "mesh." + open->axis,
-              .found = "a line of " + std::to_string(open->size) + " chips",
+              .found = "a line of " + counted(open->size, "chip"),
               .expected = "a ring: twice the bandwidth for collectives",
               .fixes = ring_fixes(input)});
 }
@@ -375,7 +376,7 @@ void net_1(const CheckInput& input, const RuleReport& report) {
                          "s: its sums in every layer wait for it",
               .place = "mesh." + over->axis,
               .found = over->axis + " over " + std::to_string(layout->grid[0].size) + " " + each + "s of " +
-                       std::to_string(inside) + " devices",
+                       counted(inside, "device"),
               .expected = over->axis + " within a " + each + ", fsdp or data over the network",
               .fixes = network_fixes(input)});
 }

@@ -2,6 +2,7 @@
 // Rules about the limits of a server: SERVE. vLLM refuses each of them when it starts.
 #include <algorithm>
 
+#include "core/base/counted.h"
 #include "core/lint/rules.h"
 
 namespace mw::lint {
@@ -14,7 +15,7 @@ bool is_vllm(model::Stack stack) {
 }
 
 std::string tokens_text(std::int64_t n) {
-  return std::to_string(n) + " tokens";
+  return counted(n, "token");
 }
 
 void serve_1(const CheckInput& input, const RuleReport& report) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/counted.h"
 #include "core/lint/rules.h"
 
 namespace mw::lint {
@@ -113,7 +114,7 @@ Fix packing_fix(const CheckInput& input) {
       std::max<std::int64_t>(1, std::llround(std::ceil(static_cast<double>(steps) * input.packed->rows)));
   fix.cost.clear();
   if (steps == 0 || enough >= steps) return fix;
-  fix.label += ", with " + std::to_string(enough) + " steps for the same examples";
+  fix.label += ", with " + counted(enough, "step") + " for the same examples";
   fix.edits.push_back({"train.steps", enough});
   return fix;
 }

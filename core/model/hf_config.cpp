@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -170,9 +171,8 @@ std::vector<Attention> layer_types(const ConfigObject& s, Family family, int lay
   std::vector<Attention> out;
   if (const Json* list = s.get("layer_types")) {
     if (!list->is_array() || list->size() != static_cast<size_t>(layers))
-      s.fail("layer_types", "wrong length",
-             list->is_array() ? std::to_string(list->size()) + " entries" : json_excerpt(*list),
-             std::to_string(layers) + " entries, one per layer");
+      s.fail("layer_types", "wrong length", list->is_array() ? counted(list->size(), "entry") : json_excerpt(*list),
+             counted(layers, "entry") + ", one per layer");
     for (size_t i = 0; i < list->size(); ++i) {
       const Json& type = (*list)[i];
       if (type != "sliding_attention" && type != "full_attention")
@@ -333,8 +333,7 @@ void for_each_layer(const ConfigObject& s, const std::string& key, size_t layers
     return;
   }
   if (list->size() != layers)
-    s.fail(key, "wrong length", std::to_string(list->size()) + " entries",
-           std::to_string(layers) + " entries, one per layer");
+    s.fail(key, "wrong length", counted(list->size(), "entry"), counted(layers, "entry") + ", one per layer");
   for (size_t i = 0; i < layers; ++i) read((*list)[i], key + "[" + std::to_string(i) + "]", i);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/port/port_report.h"
 
+#include "core/base/counted.h"
 #include "core/base/text.h"
 
 namespace mw::port {
@@ -106,23 +107,23 @@ std::string figures_text(const VariantFigures& f) {
   std::string out = to_text(f.peak) + " of " + to_text(f.capacity) + (f.fits ? "" : " (does not fit)") + ", " +
                     to_text(Seconds(f.seconds));
   if (f.usd_per_1000_steps > 0) out += ", " + to_text(Usd(f.usd_per_1000_steps)) + " per 1,000";
-  if (f.trained > 0) out += ", trains " + count_text(static_cast<double>(f.trained)) + " parameters";
+  if (f.trained > 0) out += ", trains " + counted(count_text(static_cast<double>(f.trained)), "parameter");
   return out;
 }
 
 std::string report_text(const PortReport& report) {
   const PortedRecipe& recipe = report.recipe;
-  std::string out = std::to_string(recipe.mapped.size()) + " settings mapped\n";
+  std::string out = counted(recipe.mapped.size(), "setting") + " mapped\n";
   for (const MappedSetting& m : recipe.mapped)
     out += "  " + setting_name(m.from) + " = " + m.from.text + "  ->  " + m.key + " = " + value_text(m.value) + "  (" +
            to_text(m.from.place) + (m.note.empty() ? "" : "; " + m.note) + ")\n";
-  out += std::to_string(recipe.assumed.size()) + " values assumed\n";
+  out += counted(recipe.assumed.size(), "value") + " assumed\n";
   for (const AssumedSetting& a : recipe.assumed)
     out += "  " + a.key + " = " + value_text(a.value) + "  (" + a.reason + ")\n";
-  out += std::to_string(recipe.not_read.size()) + " expressions not read\n";
+  out += counted(recipe.not_read.size(), "expression") + " not read\n";
   for (const ConfigSetting& s : recipe.not_read)
     out += "  " + setting_name(s) + " = " + s.text + "  (" + to_text(s.place) + ": " + s.reason + ")\n";
-  out += std::to_string(recipe.without_counterpart.size()) + " settings without counterpart\n";
+  out += counted(recipe.without_counterpart.size(), "setting") + " without counterpart\n";
   for (const UnmatchedSetting& u : recipe.without_counterpart)
     out += "  " + setting_name(u.from) + " = " + u.from.text + "  (" + to_text(u.from.place) + ": " + u.reason + ")\n";
   if (report.no_plan) return out + "no adaptations: " + to_text(*report.no_plan) + "\n";
@@ -211,7 +212,7 @@ std::string report_document(const PortReport& report) {
 
 std::string trl_text(const TrlSettings& settings) {
   std::string out = settings.script + "\n" + settings.accelerate;
-  out += std::to_string(settings.without_counterpart.size()) + " keys without counterpart\n";
+  out += counted(settings.without_counterpart.size(), "key") + " without counterpart\n";
   for (const UnmatchedKey& k : settings.without_counterpart)
     out += "  " + k.key + " = " + value_text(k.value) + "  (" + k.reason + ")\n";
   return out;

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/experiment/parameters.h"
@@ -67,7 +68,7 @@ class Mapper {
     if (out_.mapped.empty())
       throw Error("PORT", "no setting of a TRL or PEFT recipe was found",
                   {.place = "",
-                   .found = std::to_string(settings.size()) + " settings",
+                   .found = counted(settings.size(), "setting"),
                    .expected = "arguments of SFTConfig, TrainingArguments or LoraConfig, adapter_config.json, or a "
                                "configuration of Accelerate",
                    .fix = "pass the script or the configuration that sets them"});
@@ -307,7 +308,7 @@ class Mapper {
     const std::int64_t devices = batch_devices();
     const auto rows = static_cast<std::int64_t>(batch_->value->get<double>()) * devices;
     set(*batch_, "train.batch", rows,
-        devices > 1 ? std::to_string(devices) + " devices with " + batch_->value->dump() + " each" : "");
+        devices > 1 ? counted(devices, "device") + " with " + batch_->value->dump() + " each" : "");
   }
 
   void set_process_axes() {
@@ -403,8 +404,8 @@ class Mapper {
     const hardware::Target target = context_.catalogue.target(id);
     if (target.devices() != out_.processes)
       throw Error("PORT",
-                  "the recipe has " + std::to_string(out_.processes) + " processes, the target " +
-                      std::to_string(target.devices()) + " devices",
+                  "the recipe has " + counted(out_.processes, "process") + ", the target " +
+                      counted(target.devices(), "device"),
                   {.place = "--gpu",
                    .found = id,
                    .fix = "use a target with as many devices, e.g. " + std::to_string(out_.processes) + "xh100"});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/formats/safetensors/safetensors.h"
@@ -74,7 +75,7 @@ RowPlan plan_rows(const data::TokenizedDataset& dataset, const data::BatchOption
   if (micro_batches > kMostRows / std::max(1, options.rows))
     throw Error("RECIPE", "the training run has too many rows to export",
                 {.place = "train.steps",
-                 .found = std::to_string(micro_batches) + " batches of " + std::to_string(options.rows) + " rows",
+                 .found = counted(micro_batches, "batch") + " of " + counted(options.rows, "row"),
                  .expected = "at most " + std::to_string(kMostRows) + " rows"});
   if (dataset.train.empty()) throw Error("DATA-EMPTY", "there are no examples", {.expected = "at least one"});
   return {.train = dataset.train,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
@@ -132,8 +133,8 @@ void training_differences(const RecipeInput& s, const TrainingMesh& m, std::vect
           "residual stream: its outputs for this model are wrong. Use trl-fsdp, or a Tunix with commit e31e280e.");
   }
   if (s.kind == model::Stack::trl_fsdp && m.tp > 1)
-    out.push_back("All " + std::to_string(m.devices()) +
-                  " devices form one fsdp axis: this recipe does not use tensor parallelism.");
+    out.push_back("All " + counted(m.devices(), "device") +
+                  " form one fsdp axis: this recipe does not use tensor parallelism.");
   if (s.values.at("lora").at("dropout").get<double>() > 0)
     out.push_back("Dropout of the adapters uses other random numbers than the engine, with the same probability.");
   const Json& train = s.values.at("train");

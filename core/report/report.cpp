@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
@@ -43,6 +44,9 @@ Table results_table(const compare::Comparison& comparison, const std::vector<Rep
   for (size_t c = 0; c < items.size(); ++c)
     table.columns[c + 1].title = (items.size() == 1 ? std::string("Value") : comparison.names[c]) + ", " +
                                  std::string(formats::to_string(items[c].run.provenance));
+  for (Row& row : table.rows)
+    if (row.key.ends_with(".capacity_at_slo"))
+      for (Cell& cell : row.cells) cell.note = cell.remark;
   return table;
 }
 
@@ -218,7 +222,7 @@ void add_plan(const plan::ExperimentPlan& planned, ReportItem& item) {
   const auto add = [&](const char* label, const std::string& text) {
     if (!text.empty()) item.predicted.push_back({label, text});
   };
-  add("Target", planned.request.target.id + ", " + std::to_string(p.devices) + " devices");
+  add("Target", planned.request.target.id + ", " + counted(p.devices, "device"));
   add("Fits", p.fits() ? "yes" : "no");
   if (!p.refusals.empty()) return;  // no figure of a run that does not start
   add("Peak memory of a device", to_text(p.memory.at_peak.total()) + " of " + to_text(p.memory.capacity));
@@ -232,7 +236,10 @@ void add_plan(const plan::ExperimentPlan& planned, ReportItem& item) {
   add("Throughput", estimate_text({.value = p.run.tokens_per_second}, "tokens/s"));
   if (!p.serve) return;
   add("TTFT of one request", estimate_text(p.serve->ttft * 1e3, "ms"));
-  add("TPOT at the largest batch", estimate_text(p.serve->tpot * 1e3, "ms"));
+  add("TPOT, beside the prompts of others", estimate_text(p.serve->tpot * 1e3, "ms"));
+  add("Step that only decodes", estimate_text(p.serve->decode_step * 1e3, "ms"));
+  add("Price of an hour", estimate_text({.value = p.run.usd_per_hour}, "USD"));
+  add("Price of a million output tokens", estimate_text({.value = p.serve->usd_per_million_output_tokens}, "USD"));
   add("Output throughput", estimate_text({.value = p.serve->output_tokens_per_second}, "tokens/s"));
 }
 
@@ -244,7 +251,7 @@ std::string html_report(const std::vector<ReportItem>& items, const std::string&
   for (const ReportItem& item : items) runs.push_back(item.run);
   const compare::Comparison comparison = runs.size() == 1 ? compare::results_of(runs[0]) : compare::compare(runs);
   const std::vector<std::string>& names = comparison.names;
-  const std::string title = runs.size() == 1 ? names[0] : "Comparison of " + std::to_string(runs.size()) + " runs";
+  const std::string title = runs.size() == 1 ? names[0] : "Comparison of " + counted(runs.size(), "run");
   std::string body = html_heading(1, title) + "<p>";
   for (size_t c = 0; c < items.size(); ++c)
     body += (items.size() > 1 ? escape_html(names[c]) + " " : "") +

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
@@ -120,10 +121,10 @@ class Verifier {
                               " events are missing, the first of them before this one",
                           place);
         if (present > end.events)
-          return break_at(item,
-                          "the record has " + std::to_string(present) + " events, but " + std::to_string(end.events) +
-                              " were written",
-                          place);
+          return break_at(
+              item,
+              "the record has " + counted(present, "event") + ", but " + std::to_string(end.events) + " were written",
+              place);
         return break_at(item, "its content, its hash or its place in the record was changed", place);
       }
       link_ = stored;
@@ -133,7 +134,7 @@ class Verifier {
     }
     if (report_.events < end.events)
       return break_at("event " + std::to_string(report_.events + 1),
-                      std::to_string(end.events - report_.events) + " events at the end of the record are missing");
+                      counted(end.events - report_.events, "event") + " at the end of the record are missing");
     if (present > end.events)
       return break_at("event " + std::to_string(end.events + 1),
                       std::to_string(present - end.events) + " events were added after the last one that was written");
@@ -282,11 +283,10 @@ std::string to_text(const ChainReport& r, const RunId& run) {
   if (r.state == ChainState::none) return run + ": no chain: " + r.reason;
   if (r.state == ChainState::broken)
     return run + ": broken: " + r.broken + (r.place.empty() ? "" : " (" + r.place + ")") + ": " + r.reason + "; the " +
-           std::to_string(r.events) + " events before are intact";
-  const auto count = [](long n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); };
-  return run + ": intact: " + count(r.events, "event") + ", " + count(r.checkpoints, "checkpoint") + " (" +
-         count(r.files, "file") + ", " + to_text(Bytes(static_cast<std::int64_t>(r.file_bytes))) + ")" +
-         (r.removed > 0 ? "; " + count(r.removed, "earlier checkpoint") + " removed by train.keep_checkpoints" : "");
+           counted(r.events, "event") + " before are intact";
+  return run + ": intact: " + counted(r.events, "event") + ", " + counted(r.checkpoints, "checkpoint") + " (" +
+         counted(r.files, "file") + ", " + to_text(Bytes(static_cast<std::int64_t>(r.file_bytes))) + ")" +
+         (r.removed > 0 ? "; " + counted(r.removed, "earlier checkpoint") + " removed by train.keep_checkpoints" : "");
 }
 
 Json to_json(const ChainReport& r, const RunId& run) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/sha256.h"
@@ -95,8 +96,8 @@ void read_into(const formats::SafetensorsFile& file, const std::string& name, st
     throw Error("CHECKPOINT", "the checkpoint does not match the settings",
                 {.file = file.path().string(),
                  .place = "tensor " + name,
-                 .found = info ? std::to_string(info->elements()) + " elements" : "nothing",
-                 .expected = std::to_string(out.size()) + " elements",
+                 .found = info ? counted(info->elements(), "element") : "nothing",
+                 .expected = counted(out.size(), "element"),
                  .fix = "resume with the experiment of the original run"});
   file.read_f32(*info, 0, out);
 }

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "core/base/atomic_file.h"
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/base/ordered_work.h"
 #include "core/base/text.h"
@@ -503,7 +504,7 @@ class WeightChecker {
     tensor_ = 0;
     next_ = 0;
     if (after_->tensors().size() != before_->tensors().size())
-      return fail(merged.string() + ": has " + std::to_string(after_->tensors().size()) + " tensors, expected " +
+      return fail(merged.string() + ": has " + counted(after_->tensors().size(), "tensor") + ", expected " +
                   std::to_string(before_->tensors().size()));
     for (const TensorInfo& t : before_->tensors()) {
       const TensorInfo* found = after_->find(t.name);

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -26,7 +27,7 @@ void check_vocabulary(const data::Tokenizer& tokenizer, const model::Config& con
   if (tokenizer.size() <= config.vocab) return;
   throw Error("TOKENIZER-SIZE", "the tokenizer has more pieces than the model has embedding rows",
               {.file = folder,
-               .found = std::to_string(tokenizer.size()) + " pieces",
+               .found = counted(tokenizer.size(), "piece"),
                .expected = "at most vocab_size " + std::to_string(config.vocab),
                .fix = "use the tokenizer that belongs to this model"});
 }
@@ -146,7 +147,7 @@ formats::PeftAdapter read_adapter(const std::filesystem::path& folder, const std
       throw Error("ADAPTER", "the adapter lacks some layers of the model",
                   {.file = folder.string(),
                    .place = r.target.module,
-                   .found = std::to_string(adapter.modules.size()) + " modules, none for this one",
+                   .found = counted(adapter.modules.size(), "module") + ", none for this one",
                    .expected = "modules of all layers",
                    .fix = "choose the base model of this adapter"});
   }
@@ -238,7 +239,7 @@ std::vector<int> prompt_ids(const LoadedModel& model, const std::string& prompt,
   const auto limit = static_cast<size_t>(model.config().max_positions);
   if (ids.size() >= limit)
     throw Error("CONTEXT", "the prompt exceeds the model's context",
-                {.found = std::to_string(ids.size()) + " tokens", .expected = "fewer than " + std::to_string(limit)});
+                {.found = counted(ids.size(), "token"), .expected = "fewer than " + std::to_string(limit)});
   options.max_new_tokens = std::min(options.max_new_tokens, static_cast<int>(limit - ids.size()));
   return ids;
 }

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "core/base/counted.h"
 #include "core/base/rng.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
@@ -367,8 +368,8 @@ std::string parity_text(const Parity& p) {
       continue;
     }
     out += ", largest " + number_text(f.largest) + ", mean " + number_text(f.mean) + ", rms " + number_text(f.rms) +
-           " over " + std::to_string(f.positions.size()) + " positions; allowed " + std::string(to_string(f.measure)) +
-           " " + number_text(f.allowed) + " (" + f.tolerance_reason + ")\n";
+           " over " + counted(f.positions.size(), "position") + "; allowed " + std::string(to_string(f.measure)) + " " +
+           number_text(f.allowed) + " (" + f.tolerance_reason + ")\n";
     for (const GreedyText& t : f.texts)
       if (t.first_difference)
         out += "    prompt " + std::to_string(t.prompt + 1) + ": greedy text differs from token " +

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/base/optimizer_steps.h"
 #include "core/data/tokenizer/chat_template.h"
@@ -292,7 +293,8 @@ Trainable trainable_weights(const model::TensorInventory& inventory, formats::Te
 }
 
 std::string to_text(const Trainable& t) {
-  return count_text(static_cast<double>(t.params)) + " parameters, " + number_text(100 * t.share(), 3) + " %";
+  return counted(count_text(static_cast<double>(t.params)), "parameter") + ", " + number_text(100 * t.share(), 3) +
+         " %";
 }
 
 Json to_json(const Trainable& t) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/train/trainer.h"
+#include "core/base/counted.h"
 #include "core/train/settings.h"
 
 #include <algorithm>
@@ -245,8 +246,8 @@ std::string TrainingRun::notice_of_rounding() {
   if (!before.mesh.empty() && before.mesh != now.mesh)
     reasons.push_back("the checkpoint was computed on " + before.mesh + " and this run has " + now.mesh);
   if (before.threads > 0 && before.threads != now.threads)
-    reasons.push_back("the checkpoint was computed with " + std::to_string(before.threads) +
-                      " threads and this run has " + std::to_string(now.threads));
+    reasons.push_back("the checkpoint was computed with " + counted(before.threads, "thread") + " and this run has " +
+                      std::to_string(now.threads));
   if (reasons.empty()) return {};
   return joined(reasons, "; ") + ": results may differ in their last bits from those of an uninterrupted run";
 }
@@ -302,7 +303,7 @@ void TrainingRun::start() {
   for (const Problem& p : dataset_.report.problems) log("warning", to_text(p));
   const data::DatasetReport& r = dataset_.report;
   log("info",
-      std::to_string(r.rows) + " rows: " + std::to_string(dataset_.train.size()) + " for training, " +
+      counted(r.rows, "row") + ": " + std::to_string(dataset_.train.size()) + " for training, " +
           std::to_string(dataset_.eval.size()) + " held out, " + std::to_string(r.dropped_long) +
           " too long and dropped, " + std::to_string(r.truncated) + " truncated, " + std::to_string(r.skipped_bad) +
           " malformed and skipped" +

@@ -104,8 +104,9 @@ FoundChoice predict_here(importing::FoundModel model, const experiment::Experime
     choice.weights = to_string(request.weights);
     choice.fits = plan.memory.fits();
     choice.memory = plan.memory.at_peak.total();
-    if (plan.serve && plan.serve->tpot.value > 0)
-      choice.tokens_per_second = reciprocal(plan.serve->tpot) * (plan.run.tokens_per_second * plan.serve->tpot.value);
+    if (plan.serve && plan.serve->decode_step.value > 0)
+      choice.tokens_per_second =
+          reciprocal(plan.serve->decode_step) * (plan.run.tokens_per_second * plan.serve->decode_step.value);
   } catch (const Error& error) {
     if (error.problem().id == "SERVE") choice.fits = false;  // weights and one request exceed the memory
     choice.reason = error.problem().message;

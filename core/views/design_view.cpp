@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/base/counted.h"
 #include "core/base/text.h"
 #include "core/mesh/collectives/engine_step.h"
 #include "core/mesh/layout/size_constraints.h"
@@ -172,7 +173,7 @@ void add_run(const Design& design, std::vector<PlanLine>& lines) {
   const plan::RunTotals& run = design.plan().run;
   const double hours = run.hours.value;
   lines.push_back(figure("run", "Run", to_text(Seconds(hours * 3600)), run.hours,
-                         count_text(static_cast<double>(run.steps)) + " steps"));
+                         counted(count_text(static_cast<double>(run.steps)), "step")));
   lines.back().note = lines.back().detail;
   if (const auto& budget = design.planned.budget) {
     lines.push_back(figure("budget", "Within the budget", to_text(*budget), static_cast<double>(budget->steps),
@@ -217,10 +218,10 @@ void add_size_budget(const plan::ExperimentPlan& planned, std::vector<PlanLine>&
         (!most || *p.rows_in_budget > *most->rows_in_budget))
       most = &p;
   if (!most) return;
-  lines.push_back(
-      figure("rows_in_budget", "Within the budget", count_text(static_cast<double>(*most->rows_in_budget)) + " rows",
-             static_cast<double>(*most->rows_in_budget),
-             std::string(to_string(most->size.workload)) + " at batch " + std::to_string(most->size.batch)));
+  lines.push_back(figure(
+      "rows_in_budget", "Within the budget", counted(count_text(static_cast<double>(*most->rows_in_budget)), "row"),
+      static_cast<double>(*most->rows_in_budget),
+      std::string(to_string(most->size.workload)) + " at batch " + std::to_string(most->size.batch)));
 }
 
 // Adds the cost of training plus hours of serving; uses the measured training hours if the document has them.
@@ -239,11 +240,14 @@ void add_life(const plan::ExperimentPlan& planned, std::vector<PlanLine>& lines)
 }
 
 void add_serving(const plan::ServeNumbers& s, std::vector<PlanLine>& lines) {
-  lines.push_back(figure("kv_tokens", "KV cache", count_text(static_cast<double>(s.kv_tokens)) + " tokens",
+  lines.push_back(figure("kv_tokens", "KV cache", counted(count_text(static_cast<double>(s.kv_tokens)), "token"),
                          static_cast<double>(s.kv_tokens),
                          to_text(Bytes(static_cast<std::int64_t>(s.kv_bytes_per_token))) + " per token and device"));
   lines.push_back(figure("ttft", "TTFT, idle server", to_text(Seconds(s.ttft.value)), s.ttft));
-  lines.push_back(figure("tpot", "TPOT", to_text(Seconds(s.tpot.value)), s.tpot));
+  if (s.tpot.value > 0)
+    lines.push_back(figure(
+        "tpot", "TPOT", to_text(Seconds(s.tpot.value)), s.tpot,
+        "beside the prompts of others; a step that only decodes takes " + to_text(Seconds(s.decode_step.value))));
   lines.push_back(figure("output_tokens_per_second", "Output", count_text(s.output_tokens_per_second) + " tokens/s",
                          s.output_tokens_per_second));
   if (s.usd_per_million_output_tokens > 0)

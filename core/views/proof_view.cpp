@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "core/base/counted.h"
 
 namespace mw::views {
 namespace {
@@ -83,8 +84,8 @@ ProofTable memory_table(const jobs::MeshProof& proof) {
 std::string verdict_of(const jobs::MeshProof& p) {
   const std::string mesh = mesh::to_text(p.proof.mesh);
   if (!p.holds()) return mesh + " against one device: " + p.broken();
-  return mesh + " computes what one device computes: " + std::to_string(p.proof.steps) + " steps, " +
-         std::to_string(p.proof.tensors.size()) + " comparisons within their bounds, all " +
+  return mesh + " computes what one device computes: " + counted(p.proof.steps, "step") + ", " +
+         counted(p.proof.tensors.size(), "comparison") + " within their bounds, all " +
          std::to_string(p.proof.counted().value) + " bytes sent as planned, memory within 2 %";
 }
 
@@ -150,8 +151,7 @@ std::string row_text(const train::FormParity& form) {
   if (form.texts.empty()) return form.tolerance_reason;
   const auto equal = std::count_if(form.texts.begin(), form.texts.end(),
                                    [](const train::GreedyText& t) { return !t.first_difference; });
-  std::string text =
-      "greedy text equal for " + std::to_string(equal) + " of " + std::to_string(form.texts.size()) + " prompts";
+  std::string text = "greedy text equal for " + std::to_string(equal) + " of " + counted(form.texts.size(), "prompt");
   for (const train::GreedyText& t : form.texts)
     if (t.first_difference)
       text += "; prompt " + std::to_string(t.prompt + 1) + " from token " + std::to_string(*t.first_difference + 1);

@@ -220,35 +220,25 @@ std::vector<ChartSample> samples_of(const formats::BenchSet& set, const std::vec
   return out;
 }
 
-std::string slo_text(const serve::Capacity& capacity) {
-  if (!std::isfinite(capacity.at_slo)) return "no rate meets the SLO";
-  std::string out = "meets the SLO to " + plain(std::round(capacity.at_slo * 100) / 100) + " requests/s";
-  if (capacity.beyond_last) out += ", the highest that was offered";
-  for (const double rate : capacity.failing_below) {
-    const bool first = rate == capacity.failing_below.front(), last = rate == capacity.failing_below.back();
-    out += (first ? ", but not at " : last ? " and " : ", ") + plain(rate) + (last ? " requests/s" : "");
-  }
-  return out;
-}
-
 std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, const options::Slo& slo) {
   std::string out;
   const auto say = [&out](const std::string& more) { out += (out.empty() ? "" : ", ") + more; };
   std::string stable, before;
   for (const size_t i : line.points) {
     const auto& p = set.points[i];
-    if (p.verdict == "stable") stable = load_text(p);
+    if (p.verdict == "stable" && !serve::is_too_short(p)) stable = load_text(p);
   }
   if (!stable.empty()) say("stable to " + stable);
   for (const size_t i : line.points) {
     const auto& p = set.points[i];
-    if (p.verdict.empty() || p.verdict == "stable" || p.verdict == before) continue;
-    before = p.verdict;
-    say(p.verdict + " from " + load_text(p));
+    const std::string verdict = serve::verdict_text(p);
+    if (verdict.empty() || verdict == "stable" || verdict == before) continue;
+    before = verdict;
+    say(verdict + " from " + load_text(p));
   }
   if (std::isfinite(line.capacity.knee)) say("knee at " + plain(std::round(line.capacity.knee * 100) / 100));
   if (!slo.any() || out.empty()) return out;
-  return out + ", " + slo_text(line.capacity);
+  return out + ", " + serve::slo_text(line.capacity);
 }
 
 const audit::AuditFinding* worst_finding(const std::vector<audit::AuditFinding>& findings, size_t point,

@@ -101,9 +101,6 @@ using PlaceOf = std::function<double(const formats::BenchPoint&)>;
 std::vector<ChartSample> samples_of(const formats::BenchSet& set, const std::vector<size_t>& points,
                                     const PlaceOf& place, SweepMetric metric);
 
-// "meets the SLO to 6.5 requests/s, but not at 1 and 2 requests/s".
-std::string slo_text(const serve::Capacity& capacity);
-
 // Describes stability, knee and SLO rate of a line in one sentence: "stable to 8, overloaded from 32 ...".
 std::string verdict_text(const formats::BenchSet& set, const SweepLine& line, const options::Slo& slo);
 

@@ -3,8 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include "core/base/counted.h"
+
 namespace mw {
 namespace {
+
+TEST(Counted, WritesOneWithoutThePlural) {
+  EXPECT_EQ(counted(1, "device"), "1 device");
+  EXPECT_EQ(counted(0, "device"), "0 devices");
+  EXPECT_EQ(counted(2, "batch"), "2 batches");
+  EXPECT_EQ(counted(3, "entry"), "3 entries");
+  EXPECT_EQ(counted(3, "array"), "3 arrays");
+  EXPECT_EQ(counted(std::string("1.2k"), "request"), "1.2k requests");
+}
 
 TEST(Text, PadsByCharactersNotBytes) {
   EXPECT_EQ(padded("12 \xC2\xB5s", 8), "   12 \xC2\xB5s");

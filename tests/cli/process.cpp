@@ -2,6 +2,7 @@
 #include "tests/cli/process.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,7 +47,9 @@ Result meshwright(const std::vector<std::string>& arguments, const OnLine& on_li
   std::array<pollfd, 2> fds{pollfd{out[0], POLLIN, 0}, pollfd{err[0], POLLIN, 0}};
   size_t told = 0;
   for (int open = 2; open > 0;) {
-    if (::poll(fds.data(), fds.size(), -1) < 0) continue;
+    const int ready = ::poll(fds.data(), fds.size(), limits.stop_after_ms > 0 ? limits.stop_after_ms : -1);
+    if (ready == 0) ::kill(pid, SIGTERM), limits.stop_after_ms = 0;
+    if (ready <= 0) continue;
     for (auto& fd : fds) {
       if (fd.fd < 0 || !(fd.revents & (POLLIN | POLLHUP))) continue;
       std::array<char, 4096> buffer{};

@@ -16,6 +16,7 @@ struct Result {
 
 struct Limits {
   long file_bytes = 0;        // RLIMIT_FSIZE, which simulates a full disk; 0: no limit
+  int stop_after_ms = 0;      // SIGTERM after so long without output; 0: none
   bool unprivileged = false;  // runs as an unprivileged user if the tests run as root
 };
 

@@ -25,7 +25,7 @@ TEST(ResidualsCommand, SplitsTheStepOfATrainedRun) {
   const Project p;
   const Result run = meshwright(p.command("run", {"--set", "train.steps=6"}));
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  const Texts words{"residuals", "run-1", "--runs-dir", p.runs.string()};
+  const Texts words{"residuals", "latest", "--runs-dir", p.runs.string()};
   Texts json = words;
   json.push_back("--json");
   const Result r = meshwright(json);

@@ -46,6 +46,46 @@ TEST(SearchCommand, PrintsDocumentedJsonBestFirst) {
   EXPECT_GT(found["seconds"].get<double>(), 0);
 }
 
+const std::string kServed = std::string(MW_RESOURCES) + "/examples/paper-serve-v6e-8.json";
+
+TEST(SearchCommand, AndCostNameRequestsThatTheServerRejects) {
+  const std::vector<std::string> sets{"--set", "serve.input_len=16000",     "--set", "serve.output_len=1000",
+                                      "--set", "cost.requests_per_day=1000"};
+  for (const char* command : {"plan", "search", "cost"}) {
+    std::vector<std::string> arguments{command, kServed};
+    arguments.insert(arguments.end(), sets.begin(), sets.end());
+    EXPECT_THAT(meshwright(arguments).out, HasSubstr("warning SERVE-5: serve.input_len: ")) << command;
+    arguments.push_back("--json");
+    EXPECT_NE(diagnostic(answer(arguments), "SERVE-5"), nullptr) << command;
+  }
+}
+
+TEST(SearchCommand, PlanAndCostNameTheKeyOfAnUnknownTarget) {
+  for (const char* command : {"plan", "cost"})
+    EXPECT_THAT(meshwright({command, kPaper, "--set", "serve.target=zz", "--set", "cost.requests_per_day=1000"}).err,
+                HasSubstr("serve.target: unknown target"));
+  EXPECT_THAT(meshwright({"search", kServed, "--targets", "zz"}).err, HasSubstr("--targets: unknown target"));
+}
+
+TEST(SearchCommand, CostNamesTheSettingOfAMissingPrice) {
+  const Result r = meshwright({"cost", std::string(MW_RESOURCES) + "/examples/tiny-lora.json", "--set",
+                               "serve.target=cpu", "--set", "cost.requests_per_day=1000"});
+  EXPECT_THAT(r.out, HasSubstr("on demand  no price of cpu; set serve.usd_per_chip_hour"));
+}
+
+TEST(SearchCommand, AFixOfAServerHasItsPriceByTokensAndNotByRun) {
+  const Json plan = answer({"plan", kServed, "--json", "--set", "serve.input_len=16000"});
+  const Json* found = diagnostic(plan, "SERVE-5");
+  ASSERT_NE(found, nullptr);
+  int priced = 0;
+  for (const Json& fix : (*found)["fixes"])
+    if (const auto outcome = fix.find("outcome"); outcome != fix.end()) {
+      EXPECT_TRUE((*outcome)["usd"].is_null()) << "of a run, as in version 1.0";
+      priced += (*outcome)["usd_per_million_tokens"].is_number();
+    }
+  EXPECT_GT(priced, 0);
+}
+
 TEST(SearchCommand, BestCandidateMatchesPlan) {
   const Json best = answer({"search", kPaper, "--json", "--top", "1"})["candidates"][0];
   std::vector<std::string> arguments{"plan", kPaper, "--json"};

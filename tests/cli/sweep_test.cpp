@@ -55,8 +55,9 @@ TEST(Sweep, PrintsDocumentedJsonAndWritesOneFilePerPoint) {
   EXPECT_THAT(runs.out, HasSubstr("predicted"));
 }
 
-// The prefix cache is empty at the first rate only, so only that rate misses the SLO.
-TEST(Sweep, CapacityIsHighestRateThatMeetsTheSloAndNamesLowerFailures) {
+// The prefix cache is empty at the first rate only, so only that rate misses the SLO. From 4 requests/s, 30 prompts end
+// before the server is full.
+TEST(Sweep, CapacityIsHighestSteadyRateThatMeetsTheSloAndNamesTheOthers) {
   const Project p;
   std::vector<std::string> command{"sweep", std::string(MW_RESOURCES) + "/examples/paper-serve-v6e-8.json"};
   for (const char* set : {"sweep.slo_ttft_ms=200", "sweep.slo_tpot_ms=25", "sweep.input_lens=[4096]",
@@ -65,14 +66,17 @@ TEST(Sweep, CapacityIsHighestRateThatMeetsTheSloAndNamesLowerFailures) {
   command.insert(command.end(), {"--runs-dir", p.runs.string()});
   const Result text = meshwright(command);
   ASSERT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_THAT(text.out, HasSubstr("4096 tokens: meets the SLO to 64 requests/s, the highest that was offered, but not "
-                                  "at 1 requests/s"));
+  EXPECT_THAT(text.out,
+              HasSubstr("4096 tokens: meets the SLO to 2 requests/s, but not at 1 requests/s; at 4, 8, 16, 32 "
+                        "and 64 requests/s the arrivals ended before the server was full"));
+  EXPECT_THAT(text.out, HasSubstr("  stable, too short\n"));
   command.push_back("--json");
   const Json capacity = parse_json(meshwright(command).out, "standard output")["capacity"];
   ASSERT_EQ(capacity.size(), 1u);
   EXPECT_EQ(capacity[0]["input_len"], 4096);
-  EXPECT_EQ(capacity[0]["at_slo"], 64);
+  EXPECT_EQ(capacity[0]["at_slo"], 2);
   EXPECT_EQ(capacity[0]["failing_below"], Json::array({1}));
+  EXPECT_EQ(capacity[0]["too_short"], Json::array({4, 8, 16, 32, 64}));
 }
 
 TEST(Sweep, PrintsTableMarkedAsPredicted) {
@@ -123,6 +127,19 @@ TEST(Sweep, ResumedGivesFinishedPointsAndTheCapacityToo) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(out), {}), 4);
   const Result table = meshwright({"sweep", "--resume", "run-1", "--runs-dir", p.runs.string()});
   EXPECT_EQ(table.out.find("TTFT p50"), table.out.rfind("TTFT p50")) << "one header";
+}
+
+TEST(Sweep, ComparisonOfSimulatedSweepsStopsAtSigterm) {
+  const Project p;
+  for (const char* sequences : {"serve.max_num_seqs=64", "serve.max_num_seqs=256"})
+    ASSERT_EQ(
+        meshwright(p.command("sweep", with_model({"--set", "sweep.num_prompts=20000", "--set", sequences}))).exit_code,
+        0);
+  const Result r =
+      meshwright({"compare", "run-1", "latest", "--runs-dir", p.runs.string()}, {}, {.stop_after_ms = 500});
+  EXPECT_EQ(r.exit_code, 130) << r.out;
+  EXPECT_THAT(r.err, HasSubstr("the comparison was cancelled"));
+  EXPECT_EQ(r.out, "");
 }
 
 TEST(Sweep, BadInputNamesTheKeyAndCreatesNoRun) {

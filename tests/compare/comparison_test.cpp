@@ -60,6 +60,18 @@ const ComparisonRow* row(const Comparison& c, const std::string& key) {
   return nullptr;
 }
 
+TEST(Comparison, NamesRatesThatAreTooShortForACapacity) {
+  ComparedRun run = compared(base());
+  for (BenchPoint& p : run.sweep->set.points) p.request_throughput = p.request_rate > 1 ? 1 : 0.9;
+  run.sweep = views::sweep_view(run.sweep->set, {.ttft_ms = 400});
+  const Comparison both = compare({run, run});
+  const ComparisonRow* capacity = row(both, "4096.capacity_at_slo");
+  ASSERT_NE(capacity, nullptr) << "the reason is shown although no capacity is";
+  EXPECT_FALSE(capacity->values[0]);
+  EXPECT_THAT(capacity->marks[0], HasSubstr("too short to tell which rate meets the SLO: at 4 requests/s"));
+  EXPECT_THAT(row(both, "512.capacity_at_slo")->marks[0], HasSubstr("meets the SLO to 1 requests/s; at 4 requests/s"));
+}
+
 std::vector<std::string> keys(const Comparison& c) {
   std::vector<std::string> all;
   for (const Confounder& k : c.confounders) all.push_back(k.key);

@@ -107,6 +107,22 @@ TEST(Experiment, DefaultsComeFromTheTableAndSetOverridesThem) {
   EXPECT_EQ(e.value("train.steps").get<long long>(), 200);
 }
 
+TEST(Experiment, ASetOfWhatWasMeasuredClearsTheMeasurement) {
+  Experiment measured;
+  measured.set_value("measured.hours", 3.0);
+  measured.set_value("measured.source", "a paper");
+  const auto after = [&](const std::vector<std::string>& sets) {
+    Experiment e = measured;
+    const std::vector<std::string> notes = apply_sets(e, sets);
+    return std::pair(e.has("measured.hours"), notes);
+  };
+  EXPECT_THAT(after({"train.batch=2"}).second, testing::ElementsAre(HasSubstr("measured.hours, measured.source")));
+  EXPECT_FALSE(after({"train.batch=2"}).first);
+  EXPECT_TRUE(after({"train.batch=" + std::to_string(measured.value("train.batch").get<int>())}).first) << "the same";
+  EXPECT_TRUE(after({"cost.requests_per_day=10"}).first);
+  EXPECT_TRUE(after({"train.batch=2", "measured.hours=5"}).first) << "measured again";
+}
+
 TEST(Bind, FillsEverySectionFromDocumentAndTable) {
   const Experiment e = Experiment::from_json(parse_json(R"({
     "kind": "serve", "model": {"path": "m", "init": "random"}, "mesh": {"tp": 4, "fsdp": 2},

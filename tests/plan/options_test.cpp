@@ -79,7 +79,7 @@ TEST(Options, ServedFp8WeightsHalveLayersAndKeepTheEmbedding) {
   EXPECT_GT(share, 0.5);  // embedding and norms stay in bf16
   EXPECT_LT(share, 0.55);
   EXPECT_GT(weights.serve->kv_tokens, bf16.serve->kv_tokens);
-  EXPECT_LT(weights.serve->tpot.value, bf16.serve->tpot.value);
+  EXPECT_LT(weights.serve->decode_step.value, bf16.serve->decode_step.value);
   EXPECT_LT(both.serve->ttft.value, weights.serve->ttft.value);
   r.weights = model::DType::bf16;
   EXPECT_EQ(refusal(r).place, "serve.products");
@@ -108,7 +108,7 @@ TEST(Options, ServersReserveTheirCacheDifferently) {
   EXPECT_NEAR(static_cast<double>(cache(slots)), 2.0 * static_cast<double>(before), 2);
   for (const model::Stack stack : {model::Stack::vllm_gpu, model::Stack::tensorrt_llm, model::Stack::sglang}) {
     const Request r = served(stack, "2xh100", 2);
-    EXPECT_GT(predict(r).serve->tpot.value, 0) << to_string(stack);
+    EXPECT_GT(predict(r).serve->decode_step.value, 0) << to_string(stack);
     EXPECT_FALSE(r.profile.source.empty());
   }
 }

@@ -296,7 +296,7 @@ TEST(SizingNotes, DecodeJumpsWhereItWasMeasured) {
   const auto token = [](int rows) {
     Request r = sizing(rows, {});
     r.work = Work::rollout;
-    return predict(r).serve->tpot.value;
+    return predict(r).serve->decode_step.value;
   };
   for (const int rows : {64, 128}) {
     EXPECT_GT(token(rows + 4), 1.15 * token(rows)) << rows;

@@ -200,7 +200,7 @@ TEST(Properties, NothingIsFasterThanPhysics) {
     const double rows = r.work == Work::serve ? r.serve.max_num_seqs : static_cast<double>(r.rollout.batch);
     const double each = std::ceil(rows / groups);
     const double weights = 2 * (e.shared + e.head + e.expert * model::expected_experts(r.model, each));
-    const double step = r.work == Work::serve ? ServeStepModel(r).seconds(decoding(r)) : plan.serve->tpot.value;
+    const double step = r.work == Work::serve ? ServeStepModel(r).seconds(decoding(r)) : plan.serve->decode_step.value;
     EXPECT_GE(step * kRounding, weights * groups / bandwidth);
     EXPECT_GE(step * kRounding, 2 * (e.shared + e.head + e.expert * r.model.experts_per_token) * rows / flops);
     if (r.work == Work::serve) {

@@ -42,7 +42,7 @@ TEST(SteadyState, PlanMatchesTheServerModel) {
   EXPECT_EQ(plan.serve->output_tokens_per_second, s.output_tokens_per_s);
   EXPECT_GT(model.request_seconds(), 0);
   const double rows = std::floor(s.running);
-  EXPECT_NEAR(plan.serve->tpot.value,
+  EXPECT_NEAR(plan.serve->decode_step.value,
               model.seconds(
                   {.decoding = static_cast<int>(rows), .read_tokens = rows * 3100, .read_window_tokens = rows * 3100}),
               1e-9);
@@ -54,7 +54,7 @@ TEST(SteadyState, PlanMatchesTheServerModel) {
   const StepTime& step = plan.step;
   EXPECT_NEAR(step.seconds.value, step.compute.value + step.memory.value + step.communication.value + step.fixed.value,
               1e-9);
-  EXPECT_EQ(step.seconds.value, plan.serve->tpot.value);
+  EXPECT_EQ(step.seconds.value, plan.serve->decode_step.value);
 }
 
 TEST(SteadyState, MoreUsersGiveMoreTokensAndLongerSteps) {

@@ -89,11 +89,15 @@ TEST(SweepCharts, VerdictNamesTheOverloadRate) {
                   .ends_with("meets the SLO to 2.5 requests/s, the highest that was offered"));
 }
 
-TEST(SweepCharts, VerdictNamesRatesThatMissTheSlo) {
-  serve::Capacity capacity{.at_slo = 64, .failing_below = {1}};
-  EXPECT_EQ(slo_text(capacity), "meets the SLO to 64 requests/s, but not at 1 requests/s");
-  capacity.failing_below = {1, 2.5, 8};
-  EXPECT_EQ(slo_text(capacity), "meets the SLO to 64 requests/s, but not at 1, 2.5 and 8 requests/s");
+TEST(SweepCharts, VerdictNamesThePointsThatAreTooShort) {
+  formats::BenchSet set;
+  for (const double rate : {1, 64}) {
+    set.points.push_back(point(rate));
+    set.points.back().verdict = "stable";
+    set.points.back().request_throughput = 1;
+  }
+  EXPECT_EQ(verdict_text(set, {.input_len = 512, .points = {0, 1}, .capacity = {}}, {}),
+            "stable to 1 requests/s, stable, too short from 64 requests/s");
 }
 
 TEST(SweepCharts, MarksTheWorstFindingOfAMetric) {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/base/buffer_sizes.h"
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
 
@@ -132,7 +133,7 @@ constexpr size_t kQueue = 2;  // prefetched batches
 Error length_error(std::int64_t row, size_t tokens, int max_len) {
   return Error("DATA-LEN", "the example does not fit into a row",
                {.place = "row " + std::to_string(row),
-                .found = std::to_string(tokens) + " tokens",
+                .found = counted(tokens, "token"),
                 .expected = "1 to " + std::to_string(max_len)});
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -134,10 +135,9 @@ std::vector<ExampleSize> example_sizes(const LengthCounts& lengths, int max_len,
                                        std::int64_t most) {
   std::vector<ExampleSize> sizes;
   if (const std::int64_t rows = length_stats(lengths).rows; rows > most)
-    throw Error("DATA-LENGTHS", "the histogram has too many rows",
-                {.place = "data.lengths",
-                 .found = std::to_string(rows) + " rows",
-                 .expected = "at most " + std::to_string(most)});
+    throw Error(
+        "DATA-LENGTHS", "the histogram has too many rows",
+        {.place = "data.lengths", .found = counted(rows, "row"), .expected = "at most " + std::to_string(most)});
   for (const auto& [tokens, rows] : lengths)
     if (tokens <= max_len || overlong == options::Overlong::truncate)
       sizes.insert(sizes.end(), static_cast<size_t>(rows), {std::min(tokens, max_len), 0});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -251,7 +252,7 @@ std::vector<int> turn_markers(const ChatTemplate& chat, const Tokenizer& tokeniz
     if (encoded.size() != 1)
       throw Error("TOK-2", "the chat template does not fit the tokenizer",
                   {.place = "data.chat",
-                   .found = std::to_string(encoded.size()) + " tokens for " + std::string(marker),
+                   .found = counted(encoded.size(), "token") + " for " + std::string(marker),
                    .expected = "one token",
                    .fix = "choose the template of this model's family, or none"});
     ids.push_back(encoded[0]);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
@@ -127,7 +128,7 @@ Json parse_record(std::string_view record, const RowSyntax& syntax, const std::s
   if (fields.size() != columns)
     throw record_error("the row and the header have different numbers of fields", file,
                        place_in_record(record, fields.size() > columns ? fields[columns].at : record.size(), line),
-                       std::to_string(fields.size()) + " fields", std::to_string(columns),
+                       counted(fields.size(), "field"), std::to_string(columns),
                        "put fields that contain the delimiter or a line break in quotation marks");
   Json row = Json::object();
   for (size_t i = 0; i < columns; ++i) row[syntax.columns[i]] = std::move(fields[i].text);

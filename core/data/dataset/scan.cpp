@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "core/base/counted.h"
 #include "core/base/ordered_work.h"
 #include "core/base/rng.h"
 #include "core/base/text.h"
@@ -500,11 +501,11 @@ void add_to_report(const DataRow& row, DatasetReport& report) {
 
 void refuse_empty(const DatasetOptions& options, const DatasetReport& r, std::int64_t held_out) {
   if (r.kept > held_out) return;
-  std::string found = std::to_string(r.rows) + " rows";
+  std::string found = counted(r.rows, "row");
   const auto add = [&](std::int64_t n, const std::string& what) {
     if (n > 0) found += ", " + std::to_string(n) + " " + what;
   };
-  add(r.dropped_long, "longer than " + std::to_string(options.max_len) + " tokens");
+  add(r.dropped_long, "longer than " + counted(options.max_len, "token"));
   add(r.skipped_bad, "malformed");
   add(r.no_loss, "without tokens that carry loss");
   add(r.dropped_held_out, "dropped because the held-out rows contain them");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/counted.h"
 #include "core/base/text.h"
 
 namespace mw::data::jinja {
@@ -38,8 +39,7 @@ void Interpreter::enter() {
   };
   if (++depth_ > limits_.depth)
     refuse("calls and expressions are nested too deeply", "more than " + std::to_string(limits_.depth) + " levels");
-  if (++steps_ > limits_.steps)
-    refuse("the template takes too long", "more than " + std::to_string(limits_.steps) + " steps");
+  if (++steps_ > limits_.steps) refuse("the template takes too long", "more than " + counted(limits_.steps, "step"));
 }
 
 void Interpreter::charge(std::int64_t bytes) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <unordered_set>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 
@@ -177,7 +178,7 @@ class TokenizerFileHandler : public nlohmann::json_sax<Json> {
     for (const auto& entry : vocabulary_) count = std::max(count, static_cast<size_t>(entry.first) + 1);
     if (count > largest_id(vocabulary_.size()))
       fail("the largest id far exceeds the number of pieces", "model.vocab",
-           "id " + std::to_string(count - 1) + " among " + std::to_string(vocabulary_.size()) + " pieces");
+           "id " + std::to_string(count - 1) + " among " + counted(vocabulary_.size(), "piece"));
     file.pieces.resize(count);
     file.used.resize(count);
     for (auto& [id, piece] : vocabulary_) {

@@ -4,6 +4,7 @@
 // Unsloth, and the table that notebooks show.
 #include <cmath>
 
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/formats/logs/log_readers.h"
@@ -100,8 +101,8 @@ class TrainerOutput {
   }
   void finish() {
     if (numbered_ > 0)
-      log_.notes.push_back("the output has no step numbers for " + std::to_string(numbered_) +
-                           " entries; they are numbered from 1");
+      log_.notes.push_back("the output has no step numbers for " + counted(numbered_, "entry") +
+                           "; they are numbered from 1");
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -321,7 +322,7 @@ void check_sizes(const PeftAdapter& adapter, const fs::path& file) {
       throw Error("ADAPTER", "the number of values does not match the rank",
                   {.file = file.string(),
                    .place = "module " + m.target.module,
-                   .found = std::to_string(m.a.size()) + " and " + std::to_string(m.b.size()) + " values",
+                   .found = std::to_string(m.a.size()) + " and " + counted(m.b.size(), "value"),
                    .expected = std::to_string(r) + " x " + std::to_string(m.target.in) + " and " +
                                std::to_string(m.target.out) + " x " + std::to_string(r)},
                   Error::Kind::failed);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/counted.h"
 #include "core/formats/results/bench_fields.h"
 
 namespace mw::formats::bench {
@@ -110,7 +111,7 @@ std::vector<RequestResult> read_requests(const Json& point) {
   if (n > kMostRequests) bad("output_lens", n, "at most " + std::to_string(kMostRequests) + " requests");
   for (const std::string& name : request_fields())
     if (const Json* all = list(point, name); all && all->size() != n)
-      bad(name, std::to_string(all->size()) + " entries", std::to_string(n) + ", as many as output_lens");
+      bad(name, counted(all->size(), "entry"), std::to_string(n) + ", as many as output_lens");
   std::vector<RequestResult> requests;
   requests.reserve(n);
   for (size_t i = 0; i < n; ++i) requests.push_back(request_at(l, i));

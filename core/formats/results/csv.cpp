@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 
@@ -92,7 +93,7 @@ CsvTable read_csv(std::string_view text, const std::string& file) {
       continue;
     }
     if (row.cells.size() != table.header.size())
-      bad(file, row.line, "the number of fields differs from the header", std::to_string(row.cells.size()) + " fields",
+      bad(file, row.line, "the number of fields differs from the header", counted(row.cells.size(), "field"),
           std::to_string(table.header.size()) + "");
     table.rows.push_back(std::move(row));
   }

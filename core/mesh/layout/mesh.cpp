@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/counted.h"
 #include "core/base/text.h"
 
 namespace mw::mesh {
@@ -27,7 +28,7 @@ bool is_name(std::string_view name) {
 }
 
 std::string devices_text(int devices) {
-  return std::to_string(devices) + (devices == 1 ? " device" : " devices");
+  return counted(devices, "device");
 }
 
 // "set mesh.tp = 4, or mesh.fsdp = 2": one axis changed, the others as they are.

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/base/counted.h"
 #include "core/base/text.h"
 #include "core/mesh/layout/presets.h"
 
@@ -72,7 +73,7 @@ std::string layers_text(const std::set<int>& layers) {
     }
     text += (shown++ ? ", " : "") + std::to_string(layer);
   }
-  return layers.size() > 4 ? text + ", " + std::to_string(layers.size()) + " layers" : text;
+  return layers.size() > 4 ? text + ", " + counted(layers.size(), "layer") : text;
 }
 
 std::string join(const std::set<std::string>& names) {

@@ -4,6 +4,7 @@
 #include "core/mesh/layout/presets.h"
 
 #include <algorithm>
+#include "core/base/counted.h"
 
 namespace mw::mesh {
 namespace {
@@ -235,7 +236,7 @@ PartitionSpec RuleMatcher::spec(int rule, const std::string& name, size_t rank, 
     report_once(i, "SPEC-RANK", "",
                 {.message = "the spec is longer than the tensor " + name + " has dimensions",
                  .found = to_text(rules_.overrides[i].spec),
-                 .expected = "at most " + std::to_string(rank) + (rank == 1 ? " entry" : " entries"),
+                 .expected = "at most " + counted(rank, "entry"),
                  .fix = "take entries out"});
   spec.dims.resize(rank);
   std::set<std::string> seen;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/base/counted.h"
 #include "core/base/text.h"
 #include "core/model/inventory.h"
 
@@ -50,8 +51,8 @@ void scale(Efficiency& efficiency, const CalibrationFactor& factor, bool own_chi
   efficiency.high = std::max(ends[0], ends[1]);
   efficiency.origin = own_chip ? Origin::measured : Origin::transferred;
   efficiency.source = to_text(factor.basis ? *factor.basis : from.basis) + ", fitted to " +
-                      std::to_string(factor.rows.size()) + " measured step" + (factor.rows.size() == 1 ? "" : "s") +
-                      (own_chip ? "" : " of other chips") + "; before: " + efficiency.source;
+                      counted(factor.rows.size(), "measured step") + (own_chip ? "" : " of other chips") +
+                      "; before: " + efficiency.source;
 }
 
 // How far the chip that a factor was fitted on is from another: 0 for the same, then chips with the same die in their

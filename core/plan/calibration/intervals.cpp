@@ -161,6 +161,7 @@ void set_intervals(Plan& plan, const Request& request, const IntervalFactors& fa
     for (Estimate* e : {&plan.step.seconds, &plan.run.hours, &plan.run.usd}) set(*e, FigureKind::training);
   if (request.work == Work::serve && plan.serve) {
     set(plan.step.seconds, FigureKind::tpot);
+    set(plan.serve->decode_step, FigureKind::tpot);
     set(plan.serve->tpot, FigureKind::tpot);
     set(plan.serve->ttft, FigureKind::ttft);
   }

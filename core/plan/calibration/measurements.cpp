@@ -110,7 +110,7 @@ double in_unit(MeasuredQuantity what, const Request& request, const Plan& plan) 
     case MeasuredQuantity::mean_tpot:
     case MeasuredQuantity::median_tpot:
     case MeasuredQuantity::median_itl:
-      return plan.serve ? 1e3 * plan.serve->tpot.value : 0;
+      return plan.serve ? 1e3 * plan.serve->decode_step.value : 0;
     case MeasuredQuantity::output_tokens_per_second:
       return plan.serve ? plan.serve->output_tokens_per_second : 0;
   }

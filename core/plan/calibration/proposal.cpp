@@ -6,6 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "core/base/counted.h"
+
 namespace mw::plan {
 namespace {
 
@@ -108,7 +110,7 @@ class Proposer {
     if (!out_.notes.empty() && out_.notes.back().severity == Severity::error) return Error(out_.notes.back());
     return Error("CALIBRATION", "nothing to fit",
                  {.place = "rows",
-                  .found = std::to_string(in_.rows.size()) + " rows, none of them a step time with use = calibration",
+                  .found = counted(in_.rows.size(), "row") + ", none of them a step time with use = calibration",
                   .expected = "at least one",
                   .fix = "give measured step times (s/step, tokens/s ...) with \"use\": \"calibration\""});
   }

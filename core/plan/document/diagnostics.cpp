@@ -82,17 +82,19 @@ std::vector<Request> larger(const experiment::Experiment& experiment, const Requ
                             const PlanContext& context) {
   std::vector<Request> out;
   if (runs_here(request) && request.work == Work::train) {
+    // Virtual devices share the memory of this machine: they hold more only where a limit holds for each of them.
     const int devices = request.mesh.devices();
-    for (int times = 2; devices > 1 && devices * times <= kMostDevices; times *= 2)
-      for (const mesh::MeshAxis& axis : request.mesh.axes) {
-        experiment::Experiment split = experiment;
-        split.set_value("mesh." + axis.name, axis.size * times);
-        try {
+    const bool helps = devices > 1 || experiment.valid_values().target.memory_gib > 0;
+    bool fits = false;
+    for (int times = 2; helps && !fits && devices * times <= kMostDevices; times *= 2)
+      for (const mesh::MeshAxis& axis : request.mesh.axes) try {
+          experiment::Experiment split = experiment;
+          split.set_value("mesh." + axis.name, axis.size * times);
           out.push_back(changed_request(split, request, context));
+          fits = fits || predict(out.back()).fits();
         } catch (const Error&) {
           continue;  // the model or the batch cannot be split so
         }
-      }
     return out;
   }
   std::vector<hardware::Target> targets;
@@ -102,11 +104,13 @@ std::vector<Request> larger(const experiment::Experiment& experiment, const Requ
   }
   std::stable_sort(targets.begin(), targets.end(),
                    [](const auto& a, const auto& b) { return a.devices() < b.devices(); });
-  for (size_t i = 0; i < std::min<size_t>(2, targets.size()); ++i) {
-    experiment::Experiment moved = experiment;
-    retarget(moved, targets[i].id, context);
-    out.push_back(changed_request(moved, request, context));
-  }
+  for (size_t i = 0; i < std::min<size_t>(2, targets.size()); ++i) try {
+      experiment::Experiment moved = experiment;
+      retarget(moved, targets[i].id, context);
+      out.push_back(changed_request(moved, request, context));
+    } catch (const Error&) {
+      continue;  // that target cannot be planned with the document's settings
+    }
   return out;
 }
 
@@ -164,12 +168,12 @@ class FixPlanner {
     experiment::Experiment fixed = experiment_;
     apply(fixed, fix);
     const Plan after = predict(changed_request(fixed, request_, context_));
-    fix.outcome =
-        lint::FixOutcome{.fits = after.fits(),
-                         .seconds = after.step.seconds.value,
-                         .hours = after.run.hours.value,
-                         .usd = request_.work == Work::serve ? after.run.usd_per_million_tokens : after.run.usd.value,
-                         .peak = after.memory.at_peak.total()};
+    fix.outcome = lint::FixOutcome{.fits = after.fits(),
+                                   .seconds = after.step.seconds.value,
+                                   .hours = after.run.hours.value,
+                                   .usd = after.run.usd.value,
+                                   .usd_per_million_tokens = after.run.usd_per_million_tokens,
+                                   .peak = after.memory.at_peak.total()};
     const bool timed = std::isfinite(time_of(plan_)) && time_of(plan_) > 0;  // a mesh that does not match has no time
     if (fix.slowdown) fix.slowdown = timed ? std::optional(time_of(after) / time_of(plan_) - 1) : std::nullopt;
     const std::string change = change_text(after);
@@ -290,6 +294,13 @@ Diagnosis diagnose(const experiment::Experiment& experiment, const PlanContext& 
   return out;
 }
 
+std::vector<Diagnostic> server_diagnostics(const experiment::Experiment& experiment, const PlanContext& context,
+                                           const DiagnosticFacts& known) {
+  std::vector<Diagnostic> out = diagnose(experiment, context, known).found;
+  std::erase_if(out, [](const Diagnostic& d) { return !d.problem.id.starts_with("SERVE-"); });
+  return out;
+}
+
 void require_runnable(const experiment::Experiment& experiment, const PlanContext& context, const Request& request,
                       const Plan& plan) {
   if (plan.refusals.empty()) return;
@@ -322,6 +333,14 @@ std::string set_text(const lint::Fix& fix) {
   return text;
 }
 
+std::string line_text(const Problem& problem) {
+  return to_string(problem.severity) + " " + problem.id + ": " + to_text(problem) + "\n";
+}
+
+Json positive_or_null(double value) {
+  return value > 0 ? Json(value) : Json(nullptr);
+}
+
 Json to_json(const Diagnostic& d) {
   Json fixes = Json::array();
   for (const lint::Fix& fix : d.fixes) {
@@ -331,7 +350,8 @@ Json to_json(const Diagnostic& d) {
       fixes.back()["outcome"] = {{"fits", o->fits},
                                  {"seconds_per_step", o->seconds},
                                  {"hours", o->hours},
-                                 {"usd", o->usd > 0 ? Json(o->usd) : Json(nullptr)},
+                                 {"usd", positive_or_null(o->usd)},
+                                 {"usd_per_million_tokens", positive_or_null(o->usd_per_million_tokens)},
                                  {"peak_bytes", o->peak.value}};
   }
   return {{"id", d.problem.id},
@@ -342,6 +362,12 @@ Json to_json(const Diagnostic& d) {
           {"fixes", std::move(fixes)},
           {"why", d.why},
           {"evidence", d.evidence}};
+}
+
+Json to_json(const std::vector<Diagnostic>& diagnostics) {
+  Json all = Json::array();
+  for (const Diagnostic& d : diagnostics) all.push_back(to_json(d));
+  return all;
 }
 
 Json to_json(const std::vector<lint::UncheckedRule>& unchecked) {

@@ -38,6 +38,10 @@ struct Diagnosis {
 Diagnosis diagnose(const experiment::Experiment& experiment, const PlanContext& context,
                    const DiagnosticFacts& known = {}, Fixes fixes = Fixes::at_hand, const std::stop_token& stop = {});
 
+// Those of the rules of servers (SERVE-1 ...), for commands that predict a server without showing its whole plan.
+std::vector<Diagnostic> server_diagnostics(const experiment::Experiment& experiment, const PlanContext& context,
+                                           const DiagnosticFacts& known);
+
 // The smallest changes of settings that make a plan fit, of which none can be left out, with what the plan says after
 // each: on the same devices first, then more virtual devices or a larger target, or one of `others`. `plan`: of
 // `request`, whose data the changes share. Empty if nothing fits.
@@ -57,8 +61,11 @@ void apply(experiment::Experiment& experiment, const lint::Fix& fix);
 Json sets_json(const std::vector<lint::Edit>& edits);  // ["mesh.fsdp=2", "mesh.tp=4"]
 std::string set_text(const lint::Fix& fix);            // "--set mesh.fsdp=2 --set mesh.tp=4"
 // {id, severity, message, place, fix, fixes: [{label, cost, set: ["mesh.tp=4"], slowdown?, outcome?: {fits,
-// seconds_per_step, hours, usd, peak_bytes}}], why, evidence}
+// seconds_per_step, hours, usd, usd_per_million_tokens, peak_bytes}}], why, evidence}
 Json to_json(const Diagnostic& diagnostic);
+Json to_json(const std::vector<Diagnostic>& diagnostics);
+std::string line_text(const Problem& problem);                    // "warning SERVE-5: ..." and a line end
+Json positive_or_null(double value);                              // a price, or null without one
 Json to_json(const std::vector<lint::UncheckedRule>& unchecked);  // [{id, needs}]
 
 }  // namespace mw::plan

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/counted.h"
 #include "core/mesh/layout/size_constraints.h"
 #include "core/model/catalogue.h"
 #include "core/plan/request/lengths.h"
@@ -61,7 +62,7 @@ void set_rows(const train::DataFacts& facts, const std::string& read, Request& r
   e.evaluation = rows_of(facts.evaluation);
   e.prompt_tokens = facts.asked.prompt;
   e.generate_tokens = facts.asked.with_answer;
-  e.read = read + ": largest micro-batch " + std::to_string(facts.largest.tokens) + " tokens";
+  e.read = read + ": largest micro-batch " + counted(facts.largest.tokens, "token");
   if (facts.loss_share <= 0) return;
   r.lengths.histogram.assign(facts.lengths.begin(), facts.lengths.end());
   r.lengths.packed_rows = pack_count(r.lengths.histogram, r.lengths.max_len);
@@ -153,7 +154,7 @@ serve::SchedulerSettings server_settings(const options::Serving& serve, const mo
   if (model.max_positions > 0 && settings.max_model_len > model.max_positions)
     throw Error("CONTEXT", "the longest request exceeds the context of the model",
                 {.place = "serve.max_model_len",
-                 .found = std::to_string(settings.max_model_len) + " tokens",
+                 .found = counted(settings.max_model_len, "token"),
                  .expected = "at most " + std::to_string(model.max_positions),
                  .fix = "lower serve.max_model_len"});
   return settings;

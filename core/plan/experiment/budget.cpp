@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/counted.h"
 #include "core/plan/request/lengths.h"
 
 namespace mw::plan {
@@ -57,7 +58,7 @@ std::optional<std::int64_t> rows_in_budget(const options::Budget& budget, const 
 }
 
 std::string to_text(const BudgetPlan& b) {
-  return count_text(static_cast<double>(b.steps)) + " steps in " + to_text(Seconds(b.hours * 3600)) +
+  return counted(count_text(static_cast<double>(b.steps)), "step") + " in " + to_text(Seconds(b.hours * 3600)) +
          (b.usd > 0 ? ", " + to_text(Usd(b.usd)) : std::string());
 }
 

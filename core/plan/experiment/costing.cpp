@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/experiment/costing.h"
 
+#include "core/base/counted.h"
 #include "core/base/text.h"
 #include "core/experiment/bound_experiment.h"
 #include "core/plan/document/engine_request.h"
 #include "core/plan/document/plan_request.h"
+#include "core/serve/load/sweep.h"
 
 namespace mw::plan {
 namespace {
@@ -17,7 +19,7 @@ experiment::Experiment as_served(const experiment::Experiment& e, const experime
   if (config.kind == Kind::serve) return e;
   experiment::Experiment out = e;
   out.set_value("kind", "serve");
-  retarget(out, config.serve.target, context);
+  retarget(out, context.catalogue.target(config.serve.target, "serve.target").id, context);
   for (const mesh::MeshAxis& axis : config.mesh.axes) out.erase("mesh." + axis.name);  // of the training
   out.erase("train.stack");
   out.erase("price.usd_per_chip_hour");
@@ -64,12 +66,14 @@ std::optional<CostPlan> cost_plan(const experiment::Experiment& e, const PlanCon
                          .tpot_s = config.sweep.slo.tpot_ms / 1e3,
                          .e2e_s = config.sweep.slo.e2e_ms / 1e3},
                .variation = config.cost.variation};
-  const Request server = plan_request(as_served(e, config, context), context);
+  const experiment::Experiment served = as_served(e, config, context);
+  const Request server = plan_request(served, context);
   out.serve_target = server.target.id;
   out.input_len = server.serve.input_len;
   out.output_len = server.serve.output_len;
   const Plan server_plan = predict(server);
   out.fits = server_plan.fits();
+  out.found = server_diagnostics(served, context, {.plan = &server_plan, .request = &server});
   if (out.fits) out.capacity = server_capacity(ServeStepModel(server), server.serve, out.level);
   CostInputs inputs{.requests_per_day = config.cost.requests_per_day,
                     .growth = config.cost.growth,
@@ -130,21 +134,14 @@ std::array<CostBreakEven, 3> break_even(const CostPlan& a, const CostPlan& b) {
 
 namespace {
 
-Json number_or_null(double value) {
-  return value > 0 ? Json(value) : Json(nullptr);
-}
-Json number_or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 std::string name_of(CostClass c) {
   return std::string(to_string(c));
 }
 
 Json class_json(const CostOfClass& of) {
   Json out{{"class", name_of(of.price_class)},
-           {"train_usd_per_chip_hour", number_or_null(of.train.usd_per_chip_hour)},
-           {"serve_usd_per_chip_hour", number_or_null(of.serve.usd_per_chip_hour)},
+           {"train_usd_per_chip_hour", positive_or_null(of.train.usd_per_chip_hour)},
+           {"serve_usd_per_chip_hour", positive_or_null(of.serve.usd_per_chip_hour)},
            {"source", of.serve.source},
            {"total_usd", nullptr}};
   if (!of.cost) return out;
@@ -169,7 +166,7 @@ std::string level_text(const ServiceLevel& level) {
   limit(level.ttft_s, "TTFT");
   limit(level.tpot_s, "TPOT");
   limit(level.e2e_s, "E2E");
-  return text.empty() ? "no service level" : text;
+  return level.any() ? text : "no service level";
 }
 
 }  // namespace
@@ -212,6 +209,7 @@ Json to_json(const CostPlan& p) {
             {"wait_ms", p.capacity.waits_without_limit ? Json(nullptr) : Json(p.capacity.wait_s * 1e3)},
             {"share", p.level.share}}},
           {"start_hours", in.start_hours},
+          {"diagnostics", to_json(p.found)},
           {"classes", std::move(classes)},
           {"variation", p.variation},
           {"tornado", std::move(tornado)}};
@@ -221,9 +219,8 @@ Json to_json(const std::array<CostBreakEven, 3>& all) {
   Json out = Json::array();
   for (const CostClass c : all_values<CostClass>()) {
     const CostBreakEven& b = all[static_cast<size_t>(c)];
-    out.push_back({{"class", name_of(c)},
-                   {"requests_per_day", number_or_null(b.requests_per_day)},
-                   {"hours", number_or_null(b.hours)}});
+    out.push_back(
+        {{"class", name_of(c)}, {"requests_per_day", or_null(b.requests_per_day)}, {"hours", or_null(b.hours)}});
   }
   return out;
 }
@@ -234,13 +231,14 @@ std::string load_text(const CostPlan& p) {
   if (p.training.hours > 0)
     out += formatted("trained %s%s (%s), ", to_text(Seconds(p.training.hours * 3600)).c_str(),
                      p.target.empty() ? "" : (" on " + p.target).c_str(), p.training.source.c_str());
-  out += formatted("served on %s: %s requests a day, %+.3g %% a month, for %d months\n", p.serve_target.c_str(),
-                   count_text(in.requests_per_day).c_str(), 100 * in.growth, in.months);
+  out += formatted("served on %s: %s requests a day, %+.3g %% a month, for %s\n", p.serve_target.c_str(),
+                   count_text(in.requests_per_day).c_str(), 100 * in.growth, counted(in.months, "month").c_str());
   if (!p.fits) return out + "the model does not fit on one server\n";
   if (p.capacity.requests_per_s <= 0) return out + "no load meets " + level_text(p.level) + " on this server\n";
-  out +=
-      formatted("one server takes %s requests/s (%d at once, %s), ", number_text(p.capacity.requests_per_s, 3).c_str(),
-                p.capacity.concurrency, level_text(p.level).c_str());
+  const std::string rate = number_text(p.capacity.requests_per_s, 3) + " requests/s";
+  out += formatted("one server %s (%d at once, %s), ",
+                   (p.level.any() ? serve::slo_text({.at_slo = p.capacity.requests_per_s}) : "takes " + rate).c_str(),
+                   p.capacity.concurrency, level_text(p.level).c_str());
   out += p.capacity.waits_without_limit ? std::string("without a limit for waiting\n")
                                         : formatted("%.0f %% wait less than %s\n", 100 * p.level.share,
                                                     to_text(Seconds(p.capacity.wait_s)).c_str());
@@ -249,13 +247,18 @@ std::string load_text(const CostPlan& p) {
 
 std::string to_text(const CostPlan& p) {
   std::string out = load_text(p);
+  for (const Diagnostic& d : p.found) out += line_text(d.problem);
   if (p.capacity.requests_per_s <= 0) return out;
   out += formatted("\n  %-10s %12s %12s %12s %12s %12s %9s %14s\n", "price", "training", "serving", "starts",
                    "preempted", "total", "servers", "1M requests");
   for (const CostOfClass& of : p.classes) {
     if (!of.cost) {
-      const std::string& unknown = of.inputs.serve_usd_per_hour > 0 ? p.target : p.serve_target;
-      out += formatted("  %-10s no price of %s\n", name_of(of.price_class).c_str(), unknown.c_str());
+      const bool serves = of.inputs.serve_usd_per_hour <= 0;
+      out += formatted("  %-10s no price of %s%s\n", name_of(of.price_class).c_str(),
+                       (serves ? p.serve_target : p.target).c_str(),
+                       of.price_class != CostClass::on_demand ? ""
+                       : serves && !p.target.empty()          ? "; set serve.usd_per_chip_hour"
+                                                              : "; set price.usd_per_chip_hour");
       continue;
     }
     const TotalCost& c = *of.cost;
@@ -286,7 +289,8 @@ std::string break_even_text(const CostPlan& a, const CostPlan& b) {
         (out.empty() ? "" : "\n") + name_of(c) + ": " + cheap + " costs " + to_text(Usd(less)) + " less than " + other;
     const CostBreakEven& even = all[static_cast<size_t>(c)];
     std::vector<std::string> same;
-    if (even.requests_per_day) same.push_back("at " + count_text(*even.requests_per_day) + " requests a day");
+    if (even.requests_per_day)
+      same.push_back("at " + counted(count_text(*even.requests_per_day), "request") + " a day");
     if (even.hours && *even.hours > 0) same.push_back("after " + number_text(*even.hours, 3) + " h of serving");
     out += same.empty() ? "; it is cheaper at any volume" : "; both cost the same " + joined(same, " and ");
   }

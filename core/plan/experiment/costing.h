@@ -6,6 +6,7 @@
 
 #include "core/experiment/bound_experiment.h"
 #include "core/plan/calibration/plan_context.h"
+#include "core/plan/document/diagnostics.h"
 #include "core/plan/experiment/total_cost.h"
 #include "core/plan/request/request.h"
 #include "core/store/store.h"
@@ -28,7 +29,8 @@ struct CostPlan {
   std::string target{}, serve_target{};  // target: of training; empty: nothing is trained
   TrainedFor training{};
   ServiceLevel level{};
-  bool fits = false;  // the model on one server; its capacity is 0 otherwise
+  bool fits = false;                // the model on one server; its capacity is 0 otherwise
+  std::vector<Diagnostic> found{};  // about the server and its requests
   ServerCapacity capacity{};
   int input_len = 0, output_len = 0;
   std::array<CostOfClass, 3> classes{};

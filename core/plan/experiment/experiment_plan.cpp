@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/experiment/experiment_plan.h"
+#include "core/base/counted.h"
 #include "core/plan/calibration/intervals.h"
 
 #include <algorithm>
@@ -48,7 +49,7 @@ void add_guesses(const options::Measured& measured, ExperimentPlan& out) {
             [](const auto& a, const auto& b) { return std::abs(a.off) < std::abs(b.off); });
   std::string all;
   for (const LengthGuess& g : out.guesses)
-    all += (all.empty() ? "" : ", ") + std::to_string(g.max_len) + " tokens: " + number_text(g.seconds, 3) + " s (" +
+    all += (all.empty() ? "" : ", ") + counted(g.max_len, "token") + ": " + number_text(g.seconds, 3) + " s (" +
            (g.off < 0 ? "" : "+") + number_text(100 * g.off, 2) + " %)";
   out.problems.push_back({.id = "MEASURED",
                           .severity = Severity::info,
@@ -84,14 +85,14 @@ void add_budget(const options::Budget& budget, ExperimentPlan& out) {
        .severity = Severity::info,
        .message = "the budget holds a part of the run",
        .place = out.budget->bound,
-       .found = std::to_string(out.plan.run.steps) + " steps, " + to_text(Seconds(out.plan.run.hours.value * 3600)),
+       .found = counted(out.plan.run.steps, "step") + ", " + to_text(Seconds(out.plan.run.hours.value * 3600)),
        .expected = to_text(*out.budget)});
 }
 
 void add_tco(const options::Serving& serve, const PlanContext& context, ExperimentPlan& out) {
   out.serve_hours = serve.hours;
   if (serve.target.empty() || out.request.work != Work::train) return;
-  const hardware::Target server = context.catalogue.target(serve.target);
+  const hardware::Target server = context.catalogue.target(serve.target, "serve.target");
   double each = serve.usd_per_chip_hour;
   if (const hardware::Price* listed = context.catalogue.price(server.chip.id); each <= 0 && listed)
     each = listed->usd_per_chip_hour;
@@ -184,9 +185,9 @@ Json serve_json(const ServeNumbers& n, const ServeWork& work) {
           {"longest_request", n.longest_request},
           {"kv_bytes_per_token", n.kv_bytes_per_token},
           {"ttft_ms", n.ttft.value * 1e3},
-          {"tpot_ms", n.tpot.value * 1e3},
+          {"tpot_ms", n.decode_step.value * 1e3},
           {"running", n.running},
-          {"tpot_under_load_ms", n.tpot_under_load_s > 0 ? Json(n.tpot_under_load_s * 1e3) : Json(nullptr)},
+          {"tpot_under_load_ms", n.tpot.value > 0 ? Json(n.tpot.value * 1e3) : Json(nullptr)},
           {"output_tokens_per_second", n.output_tokens_per_second},
           {"usd_per_million_output_tokens",
            n.usd_per_million_output_tokens > 0 ? Json(n.usd_per_million_output_tokens) : Json(nullptr)}};
@@ -302,8 +303,7 @@ Json memory_json(const DeviceMemory& memory) {
 
 Json planned_json(const ExperimentPlan& p) {
   const Plan& plan = p.plan;
-  Json diagnostics = Json::array(), buffers = Json::array(), utilisation = Json::object();
-  for (const Diagnostic& d : p.diagnosis.found) diagnostics.push_back(to_json(d));
+  Json diagnostics = to_json(p.diagnosis.found), buffers = Json::array(), utilisation = Json::object();
   for (size_t i = p.diagnosis.found.size(); i < p.problems.size(); ++i)
     diagnostics.push_back(to_json(Diagnostic{.problem = p.problems[i], .why = {}, .evidence = {}}));
   for (const Buffer& b : plan.memory.buffers)

@@ -2,6 +2,7 @@
 // Formats plans as text tables.
 #include <algorithm>
 
+#include "core/base/counted.h"
 #include "core/base/text.h"
 #include "core/plan/experiment/experiment_plan.h"
 #include "core/plan/prediction/plan_figures.h"
@@ -18,7 +19,7 @@ std::string memory_text(const ExperimentPlan& p) {
   std::string out =
       formatted("\nmemory of each device: %s%s of %s at the %s%s\n", m.is_bound ? "at most " : "",
                 to_text(m.at_peak.total()).c_str(), to_text(m.capacity).c_str(), m.peak_instant.c_str(),
-                devices.empty() ? "" : (" on the fullest of " + std::to_string(devices.size()) + " devices").c_str());
+                devices.empty() ? "" : (" on the fullest of " + counted(devices.size(), "device")).c_str());
   present::Table buffers{
       .columns = {{"category", {}, Align::left}, {"bytes"}, {"buffer", {}, Align::left}, {"formula", {}, Align::left}}};
   for (const Buffer& b : m.buffers)
@@ -72,16 +73,18 @@ std::string run_text(const ExperimentPlan& p) {
   return out;
 }
 
-std::string serve_text(const ServeNumbers& n, const ServeWork& work) {
+std::string serve_text(const ServeNumbers& n, const ServeWork& work, double usd_per_hour) {
   std::string out = formatted(
       "\nserving requests of %d + %d tokens: %s tokens of KV cache (%s per token and device); first token of an idle "
       "server %.1f ms; with %.0f requests at once %.2f ms for a step that only decodes, ",
       work.input_len, work.output_len, count_text(static_cast<double>(n.kv_tokens)).c_str(),
       to_text(Bytes(static_cast<std::int64_t>(n.kv_bytes_per_token))).c_str(), n.ttft.value * 1e3, n.running,
-      n.tpot.value * 1e3);
-  if (n.tpot_under_load_s > 0)
-    out += formatted("%.2f ms per token beside the prompts of others (TPOT), ", n.tpot_under_load_s * 1e3);
-  return out + number_text(n.output_tokens_per_second) + " tokens/s\n";
+      n.decode_step.value * 1e3);
+  if (n.tpot.value > 0) out += formatted("%.2f ms per token beside the prompts of others (TPOT), ", n.tpot.value * 1e3);
+  out += number_text(n.output_tokens_per_second) + " tokens/s";
+  if (usd_per_hour <= 0) return out + ", price unknown\n";
+  return out + ", " + to_text(Usd(usd_per_hour)) + " an hour, " + to_text(Usd(n.usd_per_million_output_tokens)) +
+         " per million output tokens\n";
 }
 
 std::string tco_text(const char* what, const Tco& tco, const std::vector<double>& hours) {
@@ -137,14 +140,13 @@ std::string planned_text(const ExperimentPlan& p) {
   if (p.carried) out += to_text(*p.carried);
   if (!refused) out += memory_text(p) + time_text(p.plan.step);
   if (!refused && p.request.work == Work::train) out += run_text(p);
-  if (!refused && p.plan.serve) out += serve_text(*p.plan.serve, p.request.serve);
+  if (!refused && p.plan.serve) out += serve_text(*p.plan.serve, p.request.serve, p.plan.run.usd_per_hour);
   if (p.tco) out += tco_text("as predicted", *p.tco, p.serve_hours);
   if (p.measured_tco) out += tco_text("as measured", *p.measured_tco, p.serve_hours);
   if (p.cost) out += "\n" + to_text(*p.cost);
   if (!p.points.empty()) out += points_text(p.points);
   out += "\n";
-  for (const Problem& problem : p.problems)
-    out += to_string(problem.severity) + " " + problem.id + ": " + to_text(problem) + "\n";
+  for (const Problem& problem : p.problems) out += line_text(problem);
   for (const std::string& source : p.plan.sources) out += "from " + source + "\n";
   return out;
 }

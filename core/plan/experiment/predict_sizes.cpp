@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/counted.h"
 #include "core/plan/document/diagnostics.h"
 #include "core/plan/prediction/device_memory.h"
 #include "core/plan/request/local_model.h"
@@ -51,7 +52,7 @@ void check_context(const PredictedSizes& sizes) {
   if (most > 0 && longest > most)
     throw Error("CONTEXT", "prompt and answer are longer than the model's context",
                 {.place = s.forward_len > s.prompt_len + s.new_tokens ? "size.forward_len" : "size.new_tokens",
-                 .found = std::to_string(longest) + " tokens",
+                 .found = counted(longest, "token"),
                  .expected = "at most " + std::to_string(most)});
 }
 

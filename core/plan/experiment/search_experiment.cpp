@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/base/counted.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/mesh/layout/layout.h"
@@ -36,6 +37,7 @@ Json sweep_json(const SweepFigures& sweep, const std::vector<formats::BenchPoint
   for (const formats::BenchPoint& p : points) all.push_back(formats::to_json(p, formats::Detail::summary));
   return {{"request_seconds", known(sweep.seconds)},
           {"rate_within_slo", known(sweep.rate)},
+          {"too_short", sweep.too_short},
           {"usd_per_million_output_tokens", sweep.usd > 0 ? known(sweep.usd) : Json(nullptr)},
           {"points", std::move(all)}};
 }
@@ -66,7 +68,7 @@ Json candidate_json(const ExperimentSearch& s, const Candidate& c, const std::ve
   out["seconds_per_step"] = c.seconds;
   out["tokens_per_second"] = c.tokens_per_second;
   out["hours"] = c.hours;
-  out[work == Work::serve ? "usd_per_million_output_tokens" : "usd"] = c.usd > 0 ? Json(c.usd) : Json(nullptr);
+  out[work == Work::serve ? "usd_per_million_output_tokens" : "usd"] = positive_or_null(c.usd);
   out["peak_bytes"] = c.peak.value;
   out["capacity_bytes"] = c.capacity.value;
   out["pareto"] = c.pareto;
@@ -106,10 +108,12 @@ void add_stacks(const experiment::Experiment& experiment, const PlanContext& con
     }
 }
 
-// Returns the requests for the document's target, then for the other targets, of each stack. Throws Error like
-// plan_request().
+// Returns the requests for the document's target, then for the other targets, of each stack. Another target that the
+// document cannot be planned for is noted. Throws Error like plan_request() for the document's own target, and for an
+// unknown one.
 std::vector<Request> search_requests(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
-                                     const PlanContext& context, const std::stop_token& stop) {
+                                     const PlanContext& context, const std::stop_token& stop,
+                                     std::vector<NoPlan>& without_plan) {
   std::vector<Request> out{plan_request(experiment, context)};
   const auto read_data = [&](const experiment::Experiment& e, Request& r) {
     if (runs_here(r) && r.work == Work::train) read_rows(e.config(), r, stop);
@@ -117,12 +121,18 @@ std::vector<Request> search_requests(const experiment::Experiment& experiment, c
   read_data(experiment, out.front());
   add_stacks(experiment, context, out);
   for (const std::string& id : targets) {
-    if (context.catalogue.target(id).id == out.front().target.id) continue;
-    experiment::Experiment moved = experiment;
-    retarget(moved, id, context);
-    out.push_back(plan_request(moved, context));
-    read_data(moved, out.back());
-    add_stacks(moved, context, out);
+    if (context.catalogue.target(id, "--targets").id == out.front().target.id) continue;
+    try {
+      experiment::Experiment moved = experiment;
+      retarget(moved, id, context);
+      Request request = plan_request(moved, context);
+      read_data(moved, request);
+      out.push_back(std::move(request));
+      add_stacks(moved, context, out);
+    } catch (const Error& error) {
+      if (error.kind() == Error::Kind::cancelled) throw;
+      without_plan.push_back({.target = id, .reason = error.what()});
+    }
   }
   return out;
 }
@@ -134,10 +144,14 @@ std::vector<Request> smaller_requests(const experiment::Experiment& experiment, 
   for (const std::string& id : context.catalogue.target_ids()) {
     const hardware::Target target = context.catalogue.target(id);
     if (target.chip.id != own.target.chip.id || target.chips() >= own.target.chips()) continue;
-    experiment::Experiment moved = experiment;
-    retarget(moved, id, context);
-    out.push_back(plan_request(moved, context));
-    add_stacks(moved, context, out);
+    try {
+      experiment::Experiment moved = experiment;
+      retarget(moved, id, context);
+      out.push_back(plan_request(moved, context));
+      add_stacks(moved, context, out);
+    } catch (const Error&) {
+      continue;  // the document cannot be planned for it
+    }
   }
   return out;
 }
@@ -201,12 +215,24 @@ void add_base(const experiment::Experiment& experiment, const Request& r, Experi
   if (!keys.empty()) out.dropped[r.target.id] = std::move(keys);
 }
 
+// The options of a part of the search whose progress goes from `from` to `to` per mille, so that the whole one never
+// falls back.
+SearchOptions part_of(const SearchOptions& options, std::int64_t from, std::int64_t to) {
+  SearchOptions part = options;
+  if (options.progress)
+    part.progress = [whole = options.progress, from, to](std::int64_t done, std::int64_t total) {
+      whole(from + (to - from) * done / std::max<std::int64_t>(1, total), 1000);
+    };
+  return part;
+}
+
 // The candidates that are replicas on parts of the document's devices.
 void add_replicas(const experiment::Experiment& experiment, const PlanContext& context, const SearchOptions& options,
                   const std::stop_token& stop, ExperimentSearch& out) {
   for (const Request& request : other_replicas(experiment, out.request, context)) try {
       add_base(experiment, request, out);
-      SearchResult found = search(std::span(&request, 1), options, stop);
+      SearchResult found =
+          search(std::span(&request, 1), {.by = options.by, .scope = options.scope, .threads = options.threads}, stop);
       out.result.evaluated += found.evaluated;
       std::move(found.candidates.begin(), found.candidates.end(), std::back_inserter(out.result.candidates));
     } catch (const Error& error) {
@@ -241,7 +267,7 @@ void simulate_candidates(const experiment::Experiment& experiment, const PlanCon
   const long each = serve::sweep_settings(experiment.config()).requests();
   const auto count = std::min(all.size(), most == 0 ? 0 : static_cast<size_t>(std::max(1L, most / each)));
   if (count < all.size())
-    out.not_simulated = "a search simulates up to " + std::to_string(most) + " requests, and a sweep has " +
+    out.not_simulated = "a search simulates up to " + counted(most, "request") + ", and a sweep has " +
                         std::to_string(each) + ": the others are ranked by the steady state";
   std::vector<ServingCell> cells = simulated(experiment, context, options, stop, out, {all.data(), count});
   rank(all, options, out.request);
@@ -258,7 +284,7 @@ void simulate_candidates(const experiment::Experiment& experiment, const PlanCon
 // Adds replicas and ranks by simulated sweeps, if the sweep of the document can be simulated.
 void rank_servers(const experiment::Experiment& experiment, const PlanContext& context, const SearchOptions& options,
                   const std::stop_token& stop, long most, ExperimentSearch& out) {
-  add_replicas(experiment, context, {.by = options.by, .scope = options.scope, .threads = options.threads}, stop, out);
+  add_replicas(experiment, context, options, stop, out);
   try {
     simulate_candidates(experiment, context, options, stop, most, out);
   } catch (const Error& error) {
@@ -297,14 +323,17 @@ ExperimentSearch choices_of(const experiment::Experiment& experiment, const std:
 
 ExperimentSearch search_experiment(const experiment::Experiment& experiment, const std::vector<std::string>& targets,
                                    const PlanContext& context, const SearchOptions& options, std::stop_token stop,
-                                   long most_simulated) {
+                                   long most_simulated) try {
   const auto start = std::chrono::steady_clock::now();
   check_sweep(experiment.config());
-  const std::vector<Request> requests = search_requests(experiment, targets, context, stop);
+  std::vector<NoPlan> impossible;
+  const std::vector<Request> requests = search_requests(experiment, targets, context, stop, impossible);
   SearchOptions wide = options;
   wide.scope = SearchScope::settings;
   ExperimentSearch out = choices_of(experiment, requests);
-  out.result = searched(experiment, requests, context, wide, stop);
+  const bool simulates = out.request.work == Work::serve && most_simulated > 0;
+  out.result = searched(experiment, requests, context, part_of(wide, 0, simulates ? 300 : 1000), stop);
+  std::move(impossible.begin(), impossible.end(), std::back_inserter(out.result.without_plan));
   const std::vector<Request> smaller = smaller_requests(experiment, out.request, context);
   if (const auto plan = faster_on_fewer_chips(smaller, out.result, options, stop)) {
     for (const Request& r : smaller)
@@ -315,14 +344,20 @@ ExperimentSearch search_experiment(const experiment::Experiment& experiment, con
   try {
     unchanged = predict(out.request);
     out.fits = unchanged.fits();
+    if (out.request.work == Work::serve)
+      out.found = server_diagnostics(experiment, context, {.plan = &unchanged, .request = &out.request});
   } catch (const Error&) {
     out.fits = false;  // the mesh does not match the target
   }
   if (!out.fits)
     out.changes = fixes_that_fit(experiment, context, out.request, unchanged, stop, other_targets(requests));
-  if (out.request.work == Work::serve) rank_servers(experiment, context, wide, stop, most_simulated, out);
+  if (out.request.work == Work::serve)
+    rank_servers(experiment, context, part_of(wide, 300, 1000), stop, most_simulated, out);
+  if (options.progress) options.progress(1000, 1000);
   out.result.seconds = seconds_since(start);
   return out;
+} catch (const Error& error) {
+  throw error.kind() == Error::Kind::cancelled ? cancelled("the search") : error;  // not one of its parts
 }
 
 std::vector<lint::Edit> edits_to(const ExperimentSearch& s, const PlanChoice& from, const PlanChoice& to) {
@@ -357,13 +392,15 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
                        {"set", sets_json(fix.edits)},
                        {"slowdown", fix.slowdown ? Json(*fix.slowdown) : Json(nullptr)},
                        {"seconds_per_step", fix.outcome->seconds},
-                       {"usd", fix.outcome->usd > 0 ? Json(fix.outcome->usd) : Json(nullptr)},
+                       {"usd", positive_or_null(fix.outcome->usd)},
+                       {"usd_per_million_tokens", positive_or_null(fix.outcome->usd_per_million_tokens)},
                        {"peak_bytes", fix.outcome->peak.value}});
   Json prices = Json::object();
   for (const ExperimentSearch::Base& base : s.bases) prices[base.target] = base.price;
   Json without = Json::array();
   for (const NoPlan& n : s.result.without_plan)
-    without.push_back({{"target", n.target}, {"stack", to_string(n.stack)}, {"reason", n.reason}});
+    without.push_back(
+        {{"target", n.target}, {"stack", n.stack ? Json(to_string(*n.stack)) : Json(nullptr)}, {"reason", n.reason}});
   Json out{{"candidates", std::move(candidates)}, {"price", price_json(s.request)},
            {"prices", std::move(prices)},         {"without_plan", std::move(without)},
            {"evaluated", s.result.evaluated},     {"fitting", s.result.candidates.size()},
@@ -372,6 +409,7 @@ Json searched_json(const ExperimentSearch& s, size_t top) {
   if (s.request.work == Work::serve) {
     out["simulated"] = s.cells.size();
     out["not_simulated"] = s.not_simulated.empty() ? Json(nullptr) : Json(s.not_simulated);
+    out["diagnostics"] = to_json(s.found);
   }
   return out;
 }
@@ -406,20 +444,29 @@ std::string searched_text(const ExperimentSearch& s, size_t top) {
            padded(c.usd > 0 ? number_text(c.usd, 4) : std::string("-"), -10) + padded(to_text(c.peak), -11) +
            (c.pareto ? "*" : "") + "\n";
   }
-  out += std::to_string(s.result.evaluated) + " plans predicted in " + to_text(Seconds(s.result.seconds)) + ", " +
+  out += counted(s.result.evaluated, "plan") + " predicted in " + to_text(Seconds(s.result.seconds)) + ", " +
          std::to_string(s.result.candidates.size()) + " fit\n";
   if (!s.cells.empty())
     out +=
         std::to_string(s.cells.size()) +
         " sweeps simulated, which rank the servers: s/request is the mean over their loads. s/step, tokens/s and $/1M "
         "are the steady state of one server\n";
+  if (std::any_of(s.result.candidates.begin(), s.result.candidates.end(),
+                  [](const Candidate& c) { return c.sweep && c.sweep->too_short; }))
+    out +=
+        "SLO req/s is a lower bound where the arrivals of higher rates ended before the server was full: raise "
+        "sweep.num_prompts\n";
   if (!s.not_simulated.empty()) out += "Not all sweeps are simulated: " + s.not_simulated + "\n";
   if (const auto& fewer = s.fewer_chips)
-    out += "Faster with " + std::to_string(fewer->chips) + " of the " + std::to_string(fewer->of) +
-           " chips: " + fewer->plan.choice.target + ", " + to_text(fewer->plan.choice, work) + ", " +
+    out += "Faster with " + std::to_string(fewer->chips) + " of the " + counted(fewer->of, "chip") + ": " +
+           fewer->plan.choice.target + ", " + to_text(fewer->plan.choice, work) + ", " +
            number_text(fewer->plan.seconds, 3) + " s/step; " + kWholeTarget + "\n";
   for (const NoPlan& n : s.result.without_plan)
-    out += n.target + " with " + std::string(to_string(n.stack)) + ": no plan fits, because " + n.reason + "\n";
+    out +=
+        n.target +
+        (n.stack ? " with " + std::string(to_string(*n.stack)) + ": no plan fits, because " : ": no plan, because ") +
+        n.reason + "\n";
+  for (const Diagnostic& d : s.found) out += line_text(d.problem);
   if (s.fits) return out;
   out += s.changes.empty() ? "The current plan does not fit, and none of the tried changes makes it fit\n"
                            : "The current plan does not fit; the smallest changes that make it fit:\n";

@@ -25,8 +25,9 @@ struct ExperimentSearch {
   // Simulated sweeps of a server: cells[i] is that of result.candidates[i]. Candidates that are not simulated follow,
   // ranked by the steady state.
   std::vector<ServingCell> cells{};
-  std::string not_simulated{};  // why the others are not
-  bool fits = false;            // whether the unchanged document fits into memory
+  std::string not_simulated{};      // why the others are not
+  bool fits = false;                // whether the unchanged document fits into memory
+  std::vector<Diagnostic> found{};  // about the server and its requests
   SearchResult result;
   std::vector<lint::Fix> changes{};  // the smallest changes that fit, planned, if it does not
   // The fastest plan on a smaller target with the same chip, if it is faster than all on the document's target, which

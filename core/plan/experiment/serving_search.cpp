@@ -35,17 +35,17 @@ std::string refusal_of(const experiment::Experiment& e, const PlanContext& conte
   }
 }
 
-// The highest rate within the SLO at every length; 0: none.
-double rate_within(const serve::SweepSettings& sweep, const std::vector<formats::BenchPoint>& points) {
-  double least = std::numeric_limits<double>::infinity();
+// Notes the highest rate within the SLO at every length; 0: none.
+void add_rate(const serve::SweepSettings& sweep, const std::vector<formats::BenchPoint>& points, SweepFigures& out) {
+  out.rate = std::numeric_limits<double>::infinity();
   for (const int input_len : sweep.input_lens) {
     std::vector<formats::BenchPoint> of_length;
     std::copy_if(points.begin(), points.end(), std::back_inserter(of_length),
                  [&](const formats::BenchPoint& p) { return p.input_len == input_len; });
-    const double rate = serve::find_capacity(of_length, sweep.slo).at_slo;
-    least = std::min(least, std::isnan(rate) ? 0 : rate);
+    const serve::Capacity capacity = serve::find_capacity(of_length, sweep.slo);
+    out.rate = std::min(out.rate, std::isnan(capacity.at_slo) ? 0 : capacity.at_slo);
+    out.too_short = out.too_short || !capacity.too_short.empty();
   }
-  return least;
 }
 
 }  // namespace
@@ -61,11 +61,15 @@ std::vector<Request> other_replicas(const experiment::Experiment& e, const Reque
       return target.chip.id == own.target.chip.id && target.devices() * replicas == devices;
     });
     if (id == ids.end()) continue;
-    experiment::Experiment other = e;
-    retarget(other, *id, context);
-    other.set_value("sweep.replicas", replicas);
-    out.push_back(plan_request(other, context));
-    out.back().mesh = own.mesh;
+    try {
+      experiment::Experiment other = e;
+      retarget(other, *id, context);
+      other.set_value("sweep.replicas", replicas);
+      out.push_back(plan_request(other, context));
+      out.back().mesh = own.mesh;
+    } catch (const Error&) {
+      continue;  // that target cannot be planned with the document's settings
+    }
   }
   return out;
 }
@@ -129,7 +133,7 @@ SweepFigures sweep_figures(const ServingCell& cell, const serve::SweepSettings& 
     out.seconds = std::numeric_limits<double>::infinity();  // a load without completed requests
   const bool has_rates =
       sweep.load.arrival != options::Arrival::closed && sweep.load.arrival != options::Arrival::burst;
-  if (sweep.slo.any() && has_rates) out.rate = rate_within(sweep, cell.points);
+  if (sweep.slo.any() && has_rates) add_rate(sweep, cell.points, out);
   const double usd_per_second = candidate.usd * candidate.tokens_per_second * candidate.choice.replicas / 1e6;
   out.usd = usd_per_second > 0 ? 1e6 * usd_per_second * seconds / tokens : 0;
   return out;

@@ -14,6 +14,7 @@ namespace mw::plan {
 struct ServiceLevel {  // seconds; 0: no limit
   double ttft_s = 0, tpot_s = 0, e2e_s = 0;
   double share = 0.99;  // of the requests that must meet the limits of waiting
+  bool any() const { return ttft_s > 0 || tpot_s > 0 || e2e_s > 0; }
 };
 // Capacity of one server. Requests arrive at random; those that find all slots taken wait (M/M/c, Erlang's C).
 struct ServerCapacity {

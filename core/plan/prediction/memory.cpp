@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/engine/layout/weights_layout.h"
 #include "core/mesh/collectives/engine_step.h"
@@ -19,7 +20,7 @@ constexpr std::int64_t kMostTokens = 1 << 30;  // keeps every product of sizes i
 void check_rows(std::int64_t rows, std::int64_t len) {
   if (rows < 1 || len < 1 || rows > kMostTokens / len)
     throw Error("PLAN-SIZE", "the batch size is out of range",
-                {.found = std::to_string(rows) + " rows of " + std::to_string(len) + " tokens",
+                {.found = counted(rows, "row") + " of " + counted(len, "token"),
                  .expected = "1 to " + std::to_string(kMostTokens) + " tokens"});
 }
 
@@ -29,7 +30,7 @@ void check(const TrainShape& shape) {
       shape.threads < 1 || shape.generate_tokens < 0 || shape.prompt_tokens < 0 || e.tokens < 0 ||
       e.tokens > kMostTokens || e.loss_tokens < 0 || e.longest < 0)
     throw Error("PLAN-SIZE", "the size of the micro-batch is out of range",
-                {.found = std::to_string(shape.tokens) + " tokens, " + std::to_string(shape.threads) + " threads",
+                {.found = counted(shape.tokens, "token") + ", " + counted(shape.threads, "thread"),
                  .expected = "0 to " + std::to_string(kMostTokens) + " tokens, at least 1 thread"});
 }
 
@@ -274,9 +275,9 @@ std::vector<DeviceUse> devices_of(const Request& r) {
 std::string source_of(const Request& r) {
   const std::string formulas = "formulas: core/plan, held against the engine's measured ledger by its tests";
   if (r.work != Work::train) return formulas;
-  return (is_bound(r) ? "every row taken as data.max_len = " + std::to_string(r.lengths.max_len) +
-                            " tokens (the data was not read)"
-                      : r.engine->read) +
+  return (is_bound(r)
+              ? "every row taken as data.max_len = " + counted(r.lengths.max_len, "token") + " (the data was not read)"
+              : r.engine->read) +
          "; " + formulas;
 }
 

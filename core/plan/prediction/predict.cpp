@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/base/counted.h"
 #include "core/plan/prediction/device_memory.h"
 #include "core/plan/prediction/memory.h"
 #include "core/plan/prediction/plan_figures.h"
@@ -166,8 +167,10 @@ ServePrediction serve(const LocalModel& m, const DeviceMemory& memory) {
   out.step = step_of(step, r.efficiencies);
   n.longest_request = longest_request(m, cache);
   n.running = load.decoding.decoding;
-  n.tpot_under_load_s = load.steady.tpot_s;
-  n.tpot = step.total;
+  n.decode_step = step.total;
+  n.tpot = step.total * (load.steady.tpot_s / step.total.value);
+  n.tpot.formula = "time of a request beside the prompts of others, from its first token to its last / tokens between";
+  n.tpot.inputs.clear();
   n.ttft = first_token(model, s) + 1 * r.efficiencies.request_s + s.input_len * r.efficiencies.token_s;
   n.output_tokens_per_second = load.steady.output_tokens_per_s;
   n.usd_per_million_output_tokens = usd_per_million(m, n.output_tokens_per_second);
@@ -184,7 +187,7 @@ ServePrediction rollout(const LocalModel& model) {
   ServeNumbers& n = out.numbers;
   n.kv_bytes_per_token = kv_bytes_per_token(model, shape.cache);
   n.kv_tokens = static_cast<std::int64_t>(shape.rows * shape.cache);
-  n.tpot = out.step.seconds;
+  n.tpot = n.decode_step = out.step.seconds;
   n.ttft = prefill.seconds;
   scale(out.step, w.new_tokens);
   for (Term t : prefill.terms) {
@@ -210,6 +213,40 @@ Estimate compile_time(const LocalModel& model) {
   return out;
 }
 
+// The settings that make buffers of this category smaller.
+std::string remedy_for(MemoryCategory category, Work work) {
+  const bool serves = work == Work::serve;
+  switch (category) {
+    case MemoryCategory::weights:
+    case MemoryCategory::collectives:
+      return serves ? "a smaller model, or more devices along tp"
+                    : "train.dtype=bf16, a smaller model, or more devices along fsdp or tp";
+    case MemoryCategory::adapters:
+    case MemoryCategory::gradients:
+    case MemoryCategory::optimizer:
+      return "fewer trained weights (train.method=lora, a lower lora.rank), or more devices along fsdp";
+    case MemoryCategory::logits:
+      return serves ? "fewer serve.max_num_seqs" : "a smaller train.loss_chunk, or a smaller batch";
+    case MemoryCategory::kv_cache:
+      return "more devices along tp, or fewer serve.max_num_seqs";
+    default:
+      return serves                ? "more devices along tp, or fewer serve.max_num_batched_tokens"
+             : work == Work::train ? "a smaller batch, a shorter data.max_len, train.remat=layer, or more devices"
+                                   : "a smaller batch, or more devices along fsdp or tp";
+  }
+}
+
+// On each device; on this machine also the limit that would hold the work, in GiB.
+std::string memory_remedy(const Request& request, const DeviceMemory& memory) {
+  const auto& categories = all_values<MemoryCategory>();
+  const MemoryCategory largest = *std::max_element(
+      categories.begin(), categories.end(), [&](auto a, auto b) { return memory.at_peak[a] < memory.at_peak[b]; });
+  const double gib = static_cast<double>(memory.at_peak.total().value) / 1073741824.0;
+  return "the " + std::string(to_string(largest)) + " hold " + to_text(memory.at_peak[largest]) + ": " +
+         remedy_for(largest, request.work) +
+         (request.engine ? "; or target.memory_gib=" + number_text(gib * 1.001, 3) : "");
+}
+
 void add_memory_problem(const Request& request, Plan& plan) {
   if (plan.memory.fits()) return;
   const bool serves = request.work == Work::serve;
@@ -219,12 +256,8 @@ void add_memory_problem(const Request& request, Plan& plan) {
        .place = "target.id",
        .found = to_text(plan.memory.at_peak.total()) + " at " + plan.memory.peak_instant + ", most of it " +
                 plan.memory.buffers.front().name,
-       .expected =
-           "at most " + to_text(plan.memory.capacity) + " on each of " + std::to_string(plan.devices) + " devices",
-       .fix = serves ? "more devices along tp, or fewer serve.max_num_seqs or serve.max_num_batched_tokens"
-              : request.work == Work::train ? "more devices along fsdp or tp, a smaller batch, train.remat=layer, or a "
-                                              "loss chunk"
-                                            : "more devices along fsdp or tp, or a smaller batch"});
+       .expected = "at most " + to_text(plan.memory.capacity) + " on each of " + counted(plan.devices, "device"),
+       .fix = memory_remedy(request, plan.memory)});
 }
 
 void add_length_notes(const Request& request, Plan& plan) {
@@ -253,7 +286,7 @@ void add_context_note(const Request& request, Plan& plan) {
                            .place = trains  ? "data.max_len"
                                     : rolls ? "size.new_tokens"
                                             : "size.forward_len",
-                           .found = std::to_string(longest) + " tokens",
+                           .found = counted(longest, "token"),
                            .expected = "at most " + std::to_string(most)});
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/buffer_sizes.h"
+#include "core/base/counted.h"
 #include "core/mesh/collectives/collectives.h"
 #include "core/model/config.h"
 #include "core/plan/prediction/activations.h"
@@ -605,7 +606,7 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
                                : "KV bytes read / (bandwidth x share)";
   if (i.paged && load.decoding > 0)
     p.products_bound_reads = i.paged.is_bound_by_products(load.read_tokens / load.decoding, share.value);
-  p.kv_reads.formula += "; " + count_text(load.read_tokens) + " tokens in layers that see everything, " +
+  p.kv_reads.formula += "; " + counted(count_text(load.read_tokens), "token") + " in layers that see everything, " +
                         count_text(load.read_window_tokens) + " in sliding ones";
   const Estimate prompts = beyond(i.weights, i.token, t, decoding),
                  moved = i.traffic.estimate(i.off_chip(t) - i.off_chip(decoding));
@@ -621,13 +622,13 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
           .text;
   p.prefill.source = i.token.share.source;
   const double sums = i.token_sums(p.padded_tokens) + i.request_sums(p.padded_requests);
-  p.communication = {.value = sums,
-                     .low = sums * e.collectives.value / e.collectives.high,
-                     .high = sums * 1.5,
-                     .origin = e.sum_s.origin,
-                     .formula = "sums between the devices after attention and MLP, logits, of " +
-                                std::to_string(p.padded_tokens) + " tokens",
-                     .source = e.sum_s.source};
+  p.communication = {
+      .value = sums,
+      .low = sums * e.collectives.value / e.collectives.high,
+      .high = sums * 1.5,
+      .origin = e.sum_s.origin,
+      .formula = "sums between the devices after attention and MLP, logits, of " + counted(p.padded_tokens, "token"),
+      .source = e.sum_s.source};
   const double whole = seconds(load);
   // The host's time beyond that of the device.
   const double rest = whole - (p.base.value + p.sequences.value + p.kv_reads.value + p.prefill.value + sums);
@@ -640,7 +641,7 @@ ServeStepModel::Parts ServeStepModel::parts(const StepLoad& load) const {
   p.total = p.base + p.sequences + p.kv_reads + p.prefill + p.communication;
   p.total.value = whole;  // the sum but for its rounding
   p.total.formula = "base + sequences + KV reads + prefill + sums between devices, of " +
-                    std::to_string(p.padded_tokens) + " tokens and " + std::to_string(p.padded_requests) + " requests" +
+                    counted(p.padded_tokens, "token") + " and " + counted(p.padded_requests, "request") +
                     (i.buckets == Buckets::none ? "" : " (buckets)");
   p.total.inputs = (seconds_text(p.base.value) + seconds_text(p.sequences.value) + seconds_text(p.kv_reads.value) +
                     seconds_text(p.prefill.value) + seconds_text(p.communication.value))

@@ -79,8 +79,10 @@ struct ServeNumbers {
   std::int64_t longest_request =
       0;                          // tokens of the longest request that one server's cache holds, at most max_model_len
   double kv_bytes_per_token = 0;  // per device, for a row of max_model_len
-  Estimate ttft, tpot;            // of one request in an idle server; of a decode step at max_num_seqs
-  double running = 0, tpot_under_load_s = 0;  // requests at once, and seconds per token beside the prompts of others
+  Estimate ttft;                  // of one request in an idle server
+  double running = 0;             // requests at once
+  Estimate decode_step;           // of a step with these that computes no prompt
+  Estimate tpot;                  // seconds per token beside the prompts of others; 0: answers have one token
   double output_tokens_per_second = 0;
   double usd_per_million_output_tokens = 0;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/request/refusals.h"
 
+#include "core/base/counted.h"
+
 namespace mw::plan {
 namespace {
 
@@ -47,7 +49,7 @@ std::vector<Problem> refusals(const Request& request, const mesh::Placement& pla
     out.push_back({.id = "CONTEXT",
                    .message = "rows are longer than the context of the model",
                    .place = "data.max_len",
-                   .found = std::to_string(longest) + " tokens",
+                   .found = counted(longest, "token"),
                    .expected = "at most " + std::to_string(most),
                    .fix = "set data.max_len=" + std::to_string(most)});
   return out;

@@ -10,6 +10,7 @@
 #include <thread>
 #include <tuple>
 
+#include "core/base/counted.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
 #include "core/experiment/parameters.h"
@@ -357,7 +358,7 @@ std::string no_mesh_text(const Request& request) {
   const std::vector<mesh::SizeConstraint> needs = mesh::size_constraints(
       inventory, request.mesh, request.rules, adapter_shapes(request, inventory), use_of(request.work));
   const std::vector<mesh::Mesh> all = mesh::factorisations(axes, devices_of(request));
-  const std::string devices = std::to_string(devices_of(request)) + " devices";
+  const std::string devices = counted(devices_of(request), "device");
   if (all.empty()) return "no axis can have " + devices;
   const mesh::Mesh nearest = *std::min_element(all.begin(), all.end(), [&](const mesh::Mesh& a, const mesh::Mesh& b) {
     const auto unmet = [&](const mesh::Mesh& m) {
@@ -379,8 +380,8 @@ std::string no_batch_text(const Request& request, std::span<const PlanChoice> ba
   int fewest = std::numeric_limits<int>::max();
   for (const PlanChoice& base : bases) fewest = std::min(fewest, mesh::batch_devices(base.mesh));
   const std::int64_t rows = request.train.batch * std::max(1, request.train.accumulation);
-  return "the " + std::to_string(rows) + " rows of a step cannot be split over " + std::to_string(devices_of(request)) +
-         " devices: every legal mesh splits rows at least " + std::to_string(fewest) +
+  return "the " + std::to_string(rows) + " rows of a step cannot be split over " +
+         counted(devices_of(request), "device") + ": every legal mesh splits rows at least " + std::to_string(fewest) +
          " ways; raise train.batch to a multiple of " + std::to_string(fewest) + ", or choose a smaller target";
 }
 
@@ -611,7 +612,7 @@ std::vector<lint::Edit> edits(const PlanChoice& from, const PlanChoice& to, Work
 }
 
 std::string to_text(const PlanChoice& choice, Work work) {
-  std::string text = (choice.replicas > 1 ? std::to_string(choice.replicas) + " replicas, " : "") + mesh_text(choice);
+  std::string text = (choice.replicas > 1 ? counted(choice.replicas, "replica") + ", " : "") + mesh_text(choice);
   const auto add = [&](const std::string& part) { text += ", " + part; };
   if (work == Work::train) {
     add("batch " + std::to_string(choice.batch) + " x " + std::to_string(choice.accumulation));
@@ -625,7 +626,7 @@ std::string to_text(const PlanChoice& choice, Work work) {
   } else {
     add("KV " + std::string(to_string(choice.kv)));
   }
-  if (work == Work::serve) add(std::to_string(choice.max_num_seqs) + " sequences");
+  if (work == Work::serve) add(counted(choice.max_num_seqs, "sequence"));
   return text;
 }
 

@@ -52,6 +52,7 @@ struct SweepFigures {
   double seconds = 0;                                      // of a request, the mean over the points
   double rate = std::numeric_limits<double>::quiet_NaN();  // requests/s within the SLO at every length, 0: at none;
                                                            // NaN: the sweep has no SLO or no rates
+  bool too_short = false;                                  // at some length: `rate` is a lower bound
   double usd = 0;                                          // per million output tokens; 0: no price
 };
 struct Candidate {
@@ -79,8 +80,8 @@ struct SearchOptions {
 // Why a request has no plan that fits.
 struct NoPlan {
   std::string target;
-  model::Stack stack = model::Stack::tunix;
-  std::string reason;  // a sentence
+  std::optional<model::Stack> stack{};  // none: the document cannot be planned for the target with any
+  std::string reason;                   // a sentence
 };
 struct SearchResult {
   // Candidates that fit, best first; with SearchScope::settings those of the Pareto front before the others, and of

@@ -5,6 +5,8 @@
 #include <bit>
 #include <map>
 
+#include "core/base/counted.h"
+
 namespace mw::plan {
 namespace {
 
@@ -42,13 +44,13 @@ std::string label_of(unsigned settings, const PlanChoice& to) {
   add(kMesh, "mesh " + mesh_text(to));
   add(kBatch, "batch " + std::to_string(to.batch) + ", accumulation " + std::to_string(to.accumulation));
   const bool says_accumulation = (settings & kBatch) != 0;
-  add(kLength, "packed rows of " + std::to_string(to.max_len) + " tokens" +
+  add(kLength, "packed rows of " + counted(to.max_len, "token") +
                    (says_accumulation ? std::string() : ", accumulation " + std::to_string(to.accumulation)));
   add(kRemat, "remat " + std::string(to_string(to.remat)));
-  add(kChunk, to.loss_chunk == 0 ? std::string("full logits") : "loss by " + std::to_string(to.loss_chunk) + " rows");
+  add(kChunk, to.loss_chunk == 0 ? std::string("full logits") : "loss by " + counted(to.loss_chunk, "row"));
   add(kWeights, "weights of bf16");
   add(kKv, "KV cache of " + std::string(to.kv == model::DType::fp8 ? "fp8" : "bf16"));
-  add(kSequences, std::to_string(to.max_num_seqs) + " sequences");
+  add(kSequences, counted(to.max_num_seqs, "sequence"));
   return "Use " + text;
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr int kMaxSizeDigits = 15;  // of a chunk size: below 2^60
-constexpr int kMaxExtension = 1024;
+constexpr int kMaxExtension = 1024, kMaxTrailers = 8192;
 
 [[noreturn]] void malformed(const std::string& what) {
   throw Error("HTTP", "malformed or unsupported request: " + what);
@@ -38,19 +38,34 @@ std::string_view next_line(std::string_view& rest) {
   return line;
 }
 
-void read_request_line(std::string_view line, HttpHead& head) {
+// Splits "http://host/path" and returns the host; empty for the other forms. A scheme that this server does not speak
+// and user names, which readers of URLs disagree about, make no path of the target.
+std::string take_authority(std::string& target) {
+  constexpr std::string_view kScheme = "http://";
+  if (lower_case(std::string_view(target).substr(0, kScheme.size())) != kScheme) return {};
+  const size_t end = std::min(target.find_first_of("/?#", kScheme.size()), target.size());
+  const std::string authority = target.substr(kScheme.size(), end - kScheme.size());
+  if (authority.empty() || authority.find('@') != std::string::npos) return {};
+  target.replace(0, end, end < target.size() && target[end] == '/' ? "" : "/");
+  return authority;
+}
+
+// Returns the host of a target in absolute form.
+std::string read_request_line(std::string_view line, HttpHead& head) {
   const size_t first = line.find(' '), second = line.find(' ', first + 1);
   if (first == std::string_view::npos || second == std::string_view::npos) malformed("the request line is incomplete");
   head.method = line.substr(0, first);
   head.target = line.substr(first + 1, second - first - 1);
   const std::string_view version = line.substr(second + 1);
   if (!is_token(head.method)) malformed("the method is not a token");
+  std::string authority = take_authority(head.target);
   const bool visible =
       std::all_of(head.target.begin(), head.target.end(), [](char c) { return c > ' ' && c < '\x7f'; });
   const bool of_server = head.method == "OPTIONS" && head.target == "*";
   if (!visible || (!head.target.starts_with('/') && !of_server)) malformed("the target is not a path");
   if (version != "HTTP/1.1" && version != "HTTP/1.0") malformed("the version is not HTTP/1.1 or HTTP/1.0");
   head.minor_version = version.back() - '0';
+  return authority;
 }
 
 void read_header(std::string_view line, HttpHead& head) {
@@ -109,7 +124,7 @@ size_t head_size(std::string_view received, size_t& scanned) {
     const bool after_cr = scanned > 0 && received[scanned - 1] == '\r';
     if (after_cr != (c == '\n')) malformed("a line does not end with CR LF");
     if (is_control(c) && c != '\r' && c != '\n' && c != '\t') malformed("the head contains a control character");
-    const bool empty_line = scanned == 1 || (scanned > 2 && received[scanned - 2] == '\n');
+    const bool empty_line = scanned > 2 && received[scanned - 2] == '\n';  // the first line may be empty
     if (c == '\n' && empty_line) return ++scanned;
   }
   return 0;
@@ -117,10 +132,13 @@ size_t head_size(std::string_view received, size_t& scanned) {
 
 HttpHead parse_head(std::string_view text) {
   HttpHead head;
-  read_request_line(next_line(text), head);
+  if (text.starts_with(kLineEnd)) text.remove_prefix(kLineEnd.size());
+  const std::string authority = read_request_line(next_line(text), head);
   for (std::string_view line; !(line = next_line(text)).empty();) read_header(line, head);
   read_framing(head);
   if (!single(head, "host") && head.minor_version == 1) malformed("the host header is missing");
+  for (auto& [name, value] : head.headers)
+    if (name == "host" && !authority.empty()) value = authority;
   single(head, "content-type");  // the first would decide here, the last elsewhere
   return head;
 }
@@ -153,7 +171,22 @@ void ChunkedBodyReader::step(char c) {
       digits_ = extension_ = 0;
       return expect('\n', State::size);
     case State::last_cr:
-      return expect('\r', State::last_lf);
+      name_ = 0;
+      if (c == '\r') return expect('\r', State::last_lf);
+      [[fallthrough]];
+    case State::trailer:  // the name, which a colon follows
+      state_ = c == ':' && name_ > 0 ? State::value : State::trailer;
+      if ((state_ == State::trailer && !is_token({&c, 1})) || ++trailers_ > kMaxTrailers)
+        malformed("a trailer of the chunked body is invalid");
+      ++name_;
+      return;
+    case State::value:
+      if (c == '\r') return expect('\r', State::trailer_lf);
+      if ((is_control(c) && c != '\t') || ++trailers_ > kMaxTrailers)
+        malformed("a trailer of the chunked body is invalid");
+      return;
+    case State::trailer_lf:
+      return expect('\n', State::last_cr);
     case State::last_lf:
       return expect('\n', State::ended);
     case State::data:

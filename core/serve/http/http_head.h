@@ -28,10 +28,11 @@ struct HttpHead {
 // holds the position between calls, initially 0. Throws as soon as a byte cannot belong to a head.
 size_t head_size(std::string_view received, size_t& scanned);
 
-// `head` includes its empty line.
+// `head` includes its empty line, and may start with another one (RFC 9112, 2.2). The target of an absolute form
+// (3.2.2) becomes its path, and its authority the host header.
 HttpHead parse_head(std::string_view head);
 
-// Reads a chunked body while it arrives. Rejects trailers.
+// Reads a chunked body while it arrives, and drops trailers.
 class ChunkedBodyReader {
  public:
   // Appends the data of `bytes` to `body` and returns how many bytes it has read: all, unless the body ends before
@@ -40,11 +41,25 @@ class ChunkedBodyReader {
   bool has_ended() const { return state_ == State::ended; }
 
  private:
-  enum class State { size, extension, size_lf, data, data_cr, data_lf, last_cr, last_lf, ended };
+  enum class State {
+    size,
+    extension,
+    size_lf,
+    data,
+    data_cr,
+    data_lf,
+    last_cr,
+    last_lf,
+    trailer,
+    value,
+    trailer_lf,
+    ended
+  };
   void step(char c);
   State state_ = State::size;
   std::uint64_t left_ = 0;          // bytes of the chunk
   int digits_ = 0, extension_ = 0;  // characters of the size and of its extension
+  int trailers_ = 0, name_ = 0;     // characters of the trailers and of the name of one
 };
 
 }  // namespace mw::serve

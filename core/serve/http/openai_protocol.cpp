@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/counted.h"
 #include "core/base/rng.h"
 #include "core/base/text.h"
 
@@ -126,7 +127,7 @@ void read_prompt(const Fields& f, OpenAiRequest& out) {
   if (prompt->empty()) reject("prompt", "the prompt is empty", "a string or at least one token id");
   if (!prompt->front().is_number())
     reject("prompt", "several prompts in one request are not supported", "a single prompt",
-           std::to_string(prompt->size()) + " prompts");
+           counted(prompt->size(), "prompt"));
   out.prompt_ids = ids_of(*prompt, "prompt");
   out.has_ids = true;
 }

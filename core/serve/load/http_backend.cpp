@@ -10,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/base/text.h"
@@ -163,7 +164,7 @@ WordPrompts::WordPrompts(const std::function<int(const std::string&)>& count) {
   const int a = count(sentence(1, 0, few)), b = count(sentence(1, 0, many));
   if (b <= a || a < 1)
     throw Error("SERVER", "the server does not count prompt tokens",
-                {.found = std::to_string(a) + " for " + std::to_string(few) + " words, " + std::to_string(b) + " for " +
+                {.found = std::to_string(a) + " for " + counted(few, "word") + ", " + std::to_string(b) + " for " +
                           std::to_string(many),
                  .expected = "usage.prompt_tokens that grows with the prompt",
                  .fix = "set the model of the experiment, so that prompts can be sent as token ids"});
@@ -327,7 +328,7 @@ void warn_of_failures(const LoadResult& result, std::vector<std::string>& warnin
       warnings.push_back(std::to_string(reasons.size() - 4) + " other kinds of failures");
       break;
     }
-    warnings.push_back(std::to_string(n) + " requests failed: " + reason);
+    warnings.push_back(counted(n, "request") + " failed: " + reason);
   }
 }
 

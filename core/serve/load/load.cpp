@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
@@ -128,8 +129,8 @@ std::vector<RecordedRequest> from_document(const Json& json, const std::filesyst
   if (json.is_object() && json.contains("points")) {
     const formats::BenchSet set = formats::bench_set(json);
     if (set.points.size() != 1)
-      reject({file, "points"}, "the result has more than one point or none",
-             std::to_string(set.points.size()) + " points", "a result of one point");
+      reject({file, "points"}, "the result has more than one point or none", counted(set.points.size(), "point"),
+             "a result of one point");
     return requests_of({file, "points[0]"}, set.points.front());
   }
   if (json.is_object()) return {row_of({file, ""}, json)};
@@ -400,7 +401,7 @@ std::uint64_t drawn_prefix(std::uint64_t seed, std::int64_t request, int shared_
 
 std::vector<int> prompt_ids(const TimedRequest& request, int first_id, int vocab) {
   if (first_id < 0 || first_id >= vocab)
-    throw load_error("there are no token ids for prompts", "vocabulary", std::to_string(vocab) + " tokens",
+    throw load_error("there are no token ids for prompts", "vocabulary", counted(vocab, "token"),
                      "more than " + std::to_string(first_id));
   std::vector<int> ids(static_cast<size_t>(request.prompt_len));
   const Rng shared{request.shared_seed, stream::kTokens}, own{request.prompt_seed, stream::kTokens};

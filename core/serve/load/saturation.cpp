@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/base/counted.h"
 #include "core/base/units.h"
 
 namespace mw::serve {
@@ -60,7 +61,7 @@ long samples_needed(double p) {
 }
 
 std::string percentile_text(double p, long samples) {
-  const std::string what = percent_text(p / 100) + " of " + std::to_string(samples) + " requests ";
+  const std::string what = percent_text(p / 100) + " of " + counted(samples, "request") + " ";
   const RankInterval interval = rank_interval(p, samples);
   if (interval.low && interval.high) {
     const auto share = [samples](long rank) {
@@ -176,6 +177,16 @@ Saturation judge_saturation(const LoadEvidence& e, double longest_wait_s) {
 
 Saturation judge_saturation(const Load& load, const LoadResult& result, double longest_wait_s) {
   return judge_saturation(evidence_of(load, result), longest_wait_s);
+}
+
+bool is_too_short(const formats::BenchPoint& p) {
+  constexpr double kSteady = 2.0 / 3;
+  return p.verdict != to_string(Saturation::overloaded) && std::isfinite(p.request_rate) &&
+         p.request_throughput < kSteady * p.request_rate;
+}
+
+std::string verdict_text(const formats::BenchPoint& p) {
+  return p.verdict + (!p.verdict.empty() && is_too_short(p) ? ", too short" : "");
 }
 
 }  // namespace mw::serve

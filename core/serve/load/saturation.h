@@ -68,6 +68,12 @@ LoadEvidence::Points part_means(const LoadEvidence::Points& points);
 // first token, if the server does not report its first step). The queue of a closed loop cannot grow beyond its users.
 Saturation judge_saturation(const Load& load, const LoadResult& result, double longest_wait_s = kLongestWait);
 
+// Whether the arrivals ended before the server was full: until the last request ended, less than two thirds of the
+// offered rate was completed, as if the arrivals last less than twice the time of a request. Such a point may be fast,
+// but shows no rate that the server sustains. False for an overloaded point, and if the source has no rate.
+bool is_too_short(const formats::BenchPoint& point);
+std::string verdict_text(const formats::BenchPoint& point);  // "stable", "stable, too short"
+
 }  // namespace mw::serve
 
 template <>

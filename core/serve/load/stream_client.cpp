@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <utility>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
@@ -255,8 +256,7 @@ void CompletionReader::read_choice(const Json& choice, double at_s) {
   out_.text += text;
   finished_ = finished_ || find_member(choice, "finish_reason");
   if (out_.pieces > expected_.output_tokens + 1)
-    fail("the server does not stop after the " + std::to_string(expected_.output_tokens) +
-         " tokens that were requested");
+    fail("the server does not stop after the " + counted(expected_.output_tokens, "token") + " that were requested");
 }
 
 // Some servers end with a piece that has a finish_reason but no token.
@@ -270,7 +270,7 @@ void CompletionReader::drop_empty_last_piece() {
 void CompletionReader::conclude() {
   formats::RequestResult& r = out_.result;
   if (!r.error.empty()) return;
-  if (!done_ && !finished_) return fail("the stream ended early, after " + std::to_string(out_.pieces) + " pieces");
+  if (!done_ && !finished_) return fail("the stream ended early, after " + counted(out_.pieces, "piece"));
   if (out_.pieces == 0) return fail("the completion has no tokens");
   drop_empty_last_piece();
   r.end_s = last_s_;

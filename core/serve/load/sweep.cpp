@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/counted.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
 #include "core/base/text.h"
@@ -29,8 +30,9 @@ struct RatePoint {  // means over the repeats of one request rate
   double rate = 0;
   double ttft = 0, tpot = 0, e2e = 0;  // ms; NaN: unknown
   double latency = 0;                  // median of the whole request, ms
-  int repeats = 0, overloaded = 0;
+  int repeats = 0, overloaded = 0, too_short = 0;
   bool is_overloaded() const { return 2 * overloaded > repeats; }
+  bool is_too_short() const { return 2 * too_short > repeats; }
 };
 
 std::vector<RatePoint> rates_of(const std::vector<BenchPoint>& points) {
@@ -44,6 +46,7 @@ std::vector<RatePoint> rates_of(const std::vector<BenchPoint>& points) {
     at->e2e += slo_value(p.intended_e2el, p.e2el);
     at->latency += p.intended_e2el.known() ? p.intended_e2el.median : p.e2el.median;
     at->overloaded += p.verdict == to_string(Saturation::overloaded) ? 1 : 0;
+    at->too_short += is_too_short(p) ? 1 : 0;
     ++at->repeats;
   }
   for (RatePoint& r : all)
@@ -73,7 +76,8 @@ double interpolate_slo(const RatePoint& good, const RatePoint& bad, const option
 }
 
 // Kneedle (Satopaa et al., 2011) without smoothing: with both axes scaled to 0..1, the point farthest below the chord.
-double find_knee(const std::vector<RatePoint>& rates) {
+double find_knee(std::vector<RatePoint> rates) {
+  std::erase_if(rates, [](const RatePoint& r) { return r.is_too_short(); });
   if (rates.size() < 3) return formats::kUnknown;
   const RatePoint &first = rates.front(), &last = rates.back();
   if (!(last.latency > first.latency)) return formats::kUnknown;
@@ -93,15 +97,38 @@ Capacity find_capacity(const std::vector<BenchPoint>& same_length, const options
   Capacity capacity;
   capacity.knee = find_knee(rates);
   // Searches from above, because at low rates a cold cache or too few requests can miss an SLO that higher rates meet.
-  const auto above =
-      std::find_if(rates.rbegin(), rates.rend(), [&](const RatePoint& r) { return all_meet(r, slo); }).base();
+  const auto shows = [&](const RatePoint& r) { return !r.is_too_short() && all_meet(r, slo); };
+  const auto above = std::find_if(rates.rbegin(), rates.rend(), shows).base();
+  for (auto r = above; r != rates.end(); ++r)
+    if (all_meet(*r, slo)) capacity.too_short.push_back(r->rate);
   if (above == rates.begin()) return capacity;
   const RatePoint& best = *(above - 1);
   capacity.beyond_last = above == rates.end();
-  capacity.at_slo = capacity.beyond_last ? best.rate : interpolate_slo(best, *above, slo);
+  capacity.at_slo = capacity.beyond_last || above->is_too_short() ? best.rate : interpolate_slo(best, *above, slo);
   for (auto r = rates.begin(); r != above; ++r)
     if (!all_meet(*r, slo)) capacity.failing_below.push_back(r->rate);
   return capacity;
+}
+
+namespace {
+
+std::string rates_text(const std::vector<double>& rates) {
+  std::string out;
+  for (size_t i = 0; i < rates.size(); ++i)
+    out += (i == 0 ? "" : i + 1 == rates.size() ? " and " : ", ") + number_text(rates[i], 3);
+  return out + " requests/s";
+}
+
+}  // namespace
+
+std::string slo_text(const Capacity& c) {
+  const std::string ended = rates_text(c.too_short) + " the arrivals ended before the server was full";
+  if (!std::isfinite(c.at_slo))
+    return c.too_short.empty() ? "no rate meets the SLO" : "too short to tell which rate meets the SLO: at " + ended;
+  std::string out = "meets the SLO to " + rates_text({c.at_slo});
+  if (c.beyond_last) out += ", the highest that was offered";
+  if (!c.failing_below.empty()) out += ", but not at " + rates_text(c.failing_below);
+  return out + (c.too_short.empty() ? "" : "; at " + ended);
 }
 
 namespace {
@@ -167,10 +194,10 @@ bool fills_cache(const SweepSettings& s, const std::vector<SweepPoint>& points, 
 
 std::string point_name(const SweepPoint& p) {
   const options::LoadSettings& s = p.load;
-  const std::string load = s.arrival == options::Arrival::closed ? std::to_string(s.concurrency) + " users"
+  const std::string load = s.arrival == options::Arrival::closed ? counted(s.concurrency, "user")
                            : std::isinf(s.request_rate)          ? "all at once"
                                                                  : number_text(s.request_rate) + " requests/s";
-  return load + ", " + std::to_string(s.input_len) + " tokens";
+  return load + ", " + counted(s.input_len, "token");
 }
 
 formats::BenchPoint point_of(const options::LoadSettings& settings, const options::Slo& slo, LoadBackend& backend,
@@ -355,14 +382,14 @@ SweepSettings sweep_settings(const experiment::BoundExperiment& config) {
            "1: only the backend model simulates several servers");
   const int longest = *std::max_element(s.input_lens.begin(), s.input_lens.end()) + s.load.output_len;
   if (longest > config.serve.max_model_len)
-    refuse("serve.max_model_len", std::to_string(config.serve.max_model_len) + " tokens",
+    refuse("serve.max_model_len", counted(config.serve.max_model_len, "token"),
            ("at least " + std::to_string(longest) + ": the longest prompt and its answer").c_str());
   const double spread = s.load.lengths == options::LengthDistribution::uniform ? s.load.spread : 0;
   const int prompt =
       static_cast<int>(std::ceil(*std::max_element(s.input_lens.begin(), s.input_lens.end()) * (1 + spread)));
   if (!config.serve.chunked_prefill && prompt > config.serve.max_num_batched_tokens)
     refuse(
-        "serve.max_num_batched_tokens", std::to_string(config.serve.max_num_batched_tokens) + " tokens",
+        "serve.max_num_batched_tokens", counted(config.serve.max_num_batched_tokens, "token"),
         ("at least " + std::to_string(prompt) + ": without serve.chunked_prefill a step must hold the longest prompt")
             .c_str());
   return s;

@@ -25,9 +25,13 @@ struct Capacity {                          // requests/s; kUnknown: none
   double knee = formats::kUnknown;         // of the latency curve: farthest below its chord
   bool beyond_last = false;                // the highest measured rate meets the SLO: at_slo is a lower bound
   std::vector<double> failing_below = {};  // measured rates below at_slo that miss the SLO, ascending
+  std::vector<double> too_short = {};      // rates above it that seem to meet the SLO, but is_too_short(), ascending
 };
-// `same_length`: points of one input length in any order. An overloaded point never meets the SLO.
+// `same_length`: points of one input length in any order. An overloaded point never meets the SLO, and one that is too
+// short shows neither a capacity nor a knee.
 Capacity find_capacity(const std::vector<formats::BenchPoint>& same_length, const options::Slo& slo);
+// "meets the SLO to 6.5 requests/s, but not at 1 and 2 requests/s".
+std::string slo_text(const Capacity& capacity);
 
 // A point with more requests has no results of single requests where the backend can measure without keeping them.
 inline constexpr int kMostKeptRequests = 100'000;

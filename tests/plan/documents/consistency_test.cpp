@@ -168,8 +168,8 @@ void expect_promise(const lint::Fix& fix, const Experiment& fixed) {
   EXPECT_DOUBLE_EQ(fix.outcome->seconds, after.plan.step.seconds.value);
   EXPECT_DOUBLE_EQ(fix.outcome->hours, after.plan.run.hours.value);
   const plan::RunTotals& run = after.plan.run;
-  EXPECT_DOUBLE_EQ(fix.outcome->usd,
-                   fixed.config().kind == experiment::Kind::serve ? run.usd_per_million_tokens : run.usd.value);
+  EXPECT_DOUBLE_EQ(fix.outcome->usd, run.usd.value);
+  EXPECT_DOUBLE_EQ(fix.outcome->usd_per_million_tokens, run.usd_per_million_tokens);
   EXPECT_EQ(fix.outcome->peak, after.plan.memory.at_peak.total());
 }
 

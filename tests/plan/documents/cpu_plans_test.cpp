@@ -102,6 +102,53 @@ TEST(CpuPlans, SimulatedSweepsHaveTheStepTimesOfThePlan) {
   EXPECT_NEAR(points[0].rest["median_tpot_ms_high"].get<double>() / points[0].tpot.median, rate.value / rate.low, 1e-9);
 }
 
+TEST(CpuPlans, ATargetThatTheDocumentCannotHaveIsNamedAndTheOthersAreSearched) {
+  const Experiment e = with(shipped_example("paper-serve-v6e-8"), {"serve.kv_gib=4"});
+  std::vector<double> shares;
+  const auto progress = [&](std::int64_t done, std::int64_t total) {
+    shares.push_back(static_cast<double>(done) / static_cast<double>(total));
+  };
+  const ExperimentSearch found = search_experiment(e, {"cpu", "v6e-4"}, context(), {.progress = progress}, {}, 10'000);
+  EXPECT_FALSE(found.result.candidates.empty());
+  const auto& without = found.result.without_plan;
+  const auto here = std::find_if(without.begin(), without.end(), [](const auto& n) { return n.target == "cpu"; });
+  ASSERT_NE(here, without.end());
+  EXPECT_THAT(here->reason, testing::HasSubstr("serve.kv_gib"));
+  EXPECT_TRUE(searched_json(found, 1)["without_plan"].back()["stack"].is_null());
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end())) << "with replicas and simulations, too";
+  EXPECT_EQ(shares.back(), 1);
+  EXPECT_THROW(search_experiment(e, {"zz"}, context(), {}), Error);
+}
+
+TEST(CpuPlans, AStoppedSearchNamesTheSearch) {
+  std::stop_source stop;
+  const auto progress = [&](std::int64_t done, std::int64_t total) {
+    if (2 * done > total) stop.request_stop();  // while sweeps are simulated
+  };
+  try {
+    search_experiment(shipped_example("paper-serve-v6e-8"), {}, context(), {.progress = progress}, stop.get_token());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.problem().message, "the search was cancelled");
+  }
+}
+
+TEST(CpuPlans, OneDeviceIsOfferedMoreOnesIfALimitHoldsForEach) {
+  Experiment e = with(shipped_example("tiny-lora"), {"target.memory_gib=0.05"});
+  const auto offers = [&](const char* key) {
+    for (const plan::Diagnostic& d : plan_experiment(e, context()).diagnosis.found)
+      for (const lint::Fix& fix : d.fixes)
+        if (std::any_of(fix.edits.begin(), fix.edits.end(), [&](const auto& edit) { return edit.key == key; }))
+          return true;
+    return false;
+  };
+  EXPECT_TRUE(offers("mesh.tp") || offers("mesh.fsdp"));
+  e.set("target.memory_gib", "0.001");
+  const std::string text = planned_text(plan_experiment(e, context()));
+  EXPECT_THAT(text, testing::HasSubstr("the activations hold 53.0 MiB: a smaller batch"));
+  EXPECT_THAT(text, testing::HasSubstr("target.memory_gib=0.07"));
+}
+
 TEST(CpuPlans, AServingSearchSimulatesThisMachineBesideOtherTargets) {
   const Experiment e = with(shipped_example("tiny-serve"), {"target.id=v6e-1", "model.path=", "model.id=gemma3-270m",
                                                             "sweep.backend=model", "sweep.num_prompts=8"});

@@ -148,7 +148,7 @@ int check_plan(const plan::Plan& p) {
               expect_shows(p.step.memory, "step passes") + expect_shows(p.step.communication, "step collectives") +
               expect_shows(p.step.fixed, "step fixed") + expect_shows(p.compile, "compile") +
               expect_shows(p.run.hours, "hours") + expect_shows(p.run.usd, "usd");
-  if (p.serve) formulas += expect_shows(p.serve->ttft, "ttft") + expect_shows(p.serve->tpot, "tpot");
+  if (p.serve) formulas += expect_shows(p.serve->ttft, "ttft") + expect_shows(p.serve->decode_step, "decode step");
   return formulas;
 }
 

@@ -77,8 +77,8 @@ formats::BenchSet served_set(const plan::Request& r, const plan::ServeNumbers& n
   };
   formats::BenchPoint idle = point(formats::kUnknown, formats::kUnknown);
   idle.ttft.median = 1e3 * n.ttft.value;
-  std::vector<formats::BenchPoint> points{idle, point(n.tpot.value, n.running / n.tpot.value)};
-  if (r.serve.output_len > 1) points.push_back(point(n.tpot_under_load_s, n.output_tokens_per_second));
+  std::vector<formats::BenchPoint> points{idle, point(n.decode_step.value, n.running / n.decode_step.value)};
+  if (r.serve.output_len > 1) points.push_back(point(n.tpot.value, n.output_tokens_per_second));
   return served_set(r, std::move(points));
 }
 
@@ -113,8 +113,8 @@ formats::BenchSet sized_set(const plan::Request& r, const plan::Plan& p) {
   if (p.serve) {
     formats::BenchPoint decode;
     decode.input_len = r.rollout.prompt;
-    decode.tpot.median = 1e3 * p.serve->tpot.value;
-    decode.output_throughput = static_cast<double>(r.rollout.batch) / p.serve->tpot.value;
+    decode.tpot.median = 1e3 * p.serve->decode_step.value;
+    decode.output_throughput = static_cast<double>(r.rollout.batch) / p.serve->decode_step.value;
     set.points.push_back(decode);
   }
   set.conditions.clear();
@@ -141,7 +141,7 @@ std::string wrong_estimates(const plan::Plan& p) {
   check("communication", p.step.communication);
   check("hours", p.run.hours);
   check("peak", p.memory.total);
-  if (p.serve) check("ttft", p.serve->ttft), check("tpot", p.serve->tpot);
+  if (p.serve) check("ttft", p.serve->ttft), check("decode step", p.serve->decode_step), check("tpot", p.serve->tpot);
   if (!(p.step.seconds.value > 0)) wrong += "a step takes no time\n";
   if (p.run.real_share <= 0 || p.run.real_share > 1 + 1e-9) wrong += "real share " + std::to_string(p.run.real_share);
   return wrong;

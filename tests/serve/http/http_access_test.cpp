@@ -84,7 +84,9 @@ TEST_F(HttpAccessTest, AcceptsOnlyLoopbackAndAllowedNames) {
   EXPECT_EQ(status_of(answer("GET /v1/models HTTP/1.1\r\n\r\n")), 400);
   EXPECT_EQ(status_of(answer("GET /v1/models HTTP/1.0\r\n\r\n")), 400);
   EXPECT_EQ(status_of(answer("GET /v1/models HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")), 400);
-  EXPECT_EQ(status_of(answer("GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n")), 400);
+  EXPECT_EQ(status_of(answer("GET http://evil.example/ HTTP/1.1\r\nHost: localhost\r\n\r\n")), 403);
+  EXPECT_EQ(status_of(answer("GET http://localhost/v1/models HTTP/1.1\r\nHost: evil.example\r\n\r\n")), 200)
+      << "the Host header of a target in absolute form is ignored";
   RawClient post(server->port());
   post.send(
       "POST /v1/completions HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\n"

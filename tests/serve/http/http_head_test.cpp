@@ -58,11 +58,31 @@ TEST(HttpHead, RejectsMalformedLines) {
         std::string("X: a\0b\r\n", 8), std::string("X: \x1b[2J\r\n"), std::string("X: \x7f\r\n"),
         std::string("X(y): a\r\n")})
     EXPECT_THROW(read(with(headers)), Error) << headers;
-  for (const char* line : {"", "GET", "GET /", "GET  / HTTP/1.1", "GET / HTTP/1.1 ", "GET / HTTP/1.2", "GET / HTTP/2",
-                           "GET / http/1.1", "GET x HTTP/1.1", "GET http://localhost/ HTTP/1.1", "GET * HTTP/1.1",
-                           "G@T / HTTP/1.1", "GET /\xc3\xa9 HTTP/1.1", " GET / HTTP/1.1"})
+  for (const char* line :
+       {"", "GET", "GET /", "GET  / HTTP/1.1", "GET / HTTP/1.1 ", "GET / HTTP/1.2", "GET / HTTP/2", "GET / http/1.1",
+        "GET x HTTP/1.1", "GET https://localhost/ HTTP/1.1", "GET * HTTP/1.1", "GET http:///v1 HTTP/1.1",
+        "GET http://a@localhost/ HTTP/1.1", "GET http:/v1 HTTP/1.1", "GET ftp://localhost/ HTTP/1.1", "G@T / HTTP/1.1",
+        "GET /\xc3\xa9 HTTP/1.1", " GET / HTTP/1.1"})
     EXPECT_THROW(read(std::string(line) + "\r\nHost: localhost\r\n\r\n"), Error) << line;
   EXPECT_THROW(read("GET / HTTP/1.1\r\n\r\n"), Error) << "HTTP/1.1 requires a Host header";
+}
+
+TEST(HttpHead, TakesPathAndHostOfATargetInAbsoluteForm) {
+  for (const auto& [target, path] : {std::pair("http://other:81/v1/models?a=b", "/v1/models?a=b"),
+                                     {"HTTP://other:81", "/"},
+                                     {"http://other:81?a=b", "/?a=b"}}) {
+    const HttpHead head = read(std::string("GET ") + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_EQ(head.target, path);
+    EXPECT_EQ(head.find("host"), "other:81") << "the host that is checked is that of the target";
+  }
+  EXPECT_THROW(read("GET http://localhost/ HTTP/1.1\r\n\r\n"), Error) << "HTTP/1.1 requires a Host header";
+  EXPECT_THROW(read("GET http://localhost/ HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"), Error);
+}
+
+TEST(HttpHead, IgnoresOneEmptyLineBeforeTheRequest) {
+  EXPECT_EQ(read("\r\nGET /v1 HTTP/1.1\r\nHost: a\r\n\r\n").target, "/v1");
+  EXPECT_THROW(read("\r\n\r\nGET /v1 HTTP/1.1\r\nHost: a\r\n\r\n"), Error);
+  EXPECT_THROW(read("\nGET /v1 HTTP/1.1\r\nHost: a\r\n\r\n"), Error);
 }
 
 std::string read_chunks(const std::string& text, size_t piece) {
@@ -79,15 +99,40 @@ TEST(ChunkedBodyReader, ReadsChunksInArbitraryPiecesAndNothingBehindThem) {
     EXPECT_EQ(read_chunks("5\r\nhello\r\n0a;name=value\r\n0123\r\n6789\r\n0\r\n\r\nGET /", piece),
               "hello0123\r\n6789|GET /");
     EXPECT_EQ(read_chunks("5\r\nhello\r\n0\r\n", piece), "incomplete");
+    EXPECT_EQ(read_chunks("5\r\nhello\r\n0\r\nDigest: a, b\r\nContent-Length:\t7\r\n\r\nGET /", piece), "hello|GET /")
+        << "trailers are dropped";
+    EXPECT_EQ(read_chunks("0\r\nDigest: a\r\n", piece), "incomplete");
   }
 }
 
 TEST(ChunkedBodyReader, RejectsInvalidFraming) {
-  for (const char* body :
-       {"-5\r\nhello\r\n", "+5\r\nhello\r\n", "0x5\r\nhello\r\n", " 5\r\nhello\r\n", "5 \r\nhello\r\n", "\r\nhello",
-        "g\r\n", "5\nhello\r\n", "5\r\nhello0\r\n", "5\r\nhello\n0\r\n", "fffffffffffffffff\r\n", "5\rhello\r\n",
-        "0\r\nTrailer: x\r\n\r\n", ";x\r\n", "5;\x01\r\n"})
+  for (const char* body : {"-5\r\nhello\r\n",
+                           "+5\r\nhello\r\n",
+                           "0x5\r\nhello\r\n",
+                           " 5\r\nhello\r\n",
+                           "5 \r\nhello\r\n",
+                           "\r\nhello",
+                           "g\r\n",
+                           "5\nhello\r\n",
+                           "5\r\nhello0\r\n",
+                           "5\r\nhello\n0\r\n",
+                           "fffffffffffffffff\r\n",
+                           "5\rhello\r\n",
+                           "0\r\nDigest\r\n\r\n",
+                           "0\r\n: x\r\n\r\n",
+                           "0\r\n x: y\r\n\r\n",
+                           "0\r\na: x\r\n y\r\n\r\n",
+                           "0\r\na : x\r\n\r\n",
+                           "0\r\na: x\n\r\n",
+                           "0\r\na: \x01\r\n\r\n",
+                           "0\r\nGET / HTTP/1.1\r\n",
+                           ";x\r\n",
+                           "5;\x01\r\n"})
     EXPECT_THROW(read_chunks(body, 1), Error) << body;
+  EXPECT_THROW(read_chunks("0\r\n" + std::string(10'000, 'a'), 1), Error) << "trailers have a bound";
+  std::string many = "0\r\n";
+  for (int i = 0; i < 3000; ++i) many += "a: b\r\n";
+  EXPECT_THROW(read_chunks(many, 1), Error);
 }
 
 TEST(HttpHead, DecodesThePath) {

@@ -222,6 +222,41 @@ TEST(Capacity, IsTheHighestPassingRateOfAnyPattern) {
   }
 }
 
+// The load of a point whose arrivals end before the server is full shows what the prompts can produce, not the server.
+TEST(Capacity, NeedsARateAtWhichTheServerWasInSteadyState) {
+  std::vector<formats::BenchPoint> points;
+  for (const double rate : {1, 2, 4, 64}) {
+    points.push_back(point(rate, 100, 8000));
+    points.back().request_throughput = 30 / (30 / rate + 8);  // 30 prompts, each of which takes 8 s
+  }
+  EXPECT_FALSE(is_too_short(points[0]));
+  EXPECT_TRUE(is_too_short(points[3]));
+  EXPECT_EQ(verdict_text(points[3]), "stable, too short");
+  const Capacity capacity = find_capacity(points, {.ttft_ms = 200});
+  EXPECT_EQ(capacity.at_slo, 1);
+  EXPECT_FALSE(capacity.beyond_last);
+  EXPECT_EQ(capacity.too_short, (std::vector<double>{2, 4, 64}));
+  EXPECT_EQ(slo_text(capacity),
+            "meets the SLO to 1 requests/s; at 2, 4 and 64 requests/s the arrivals ended before the server was full");
+  const Capacity none = find_capacity({points.begin() + 1, points.end()}, {.ttft_ms = 200});
+  EXPECT_TRUE(std::isnan(none.at_slo));
+  EXPECT_EQ(slo_text(none),
+            "too short to tell which rate meets the SLO: at 2, 4 and 64 requests/s the arrivals ended before the "
+            "server was full");
+  EXPECT_TRUE(std::isnan(none.knee));
+  points[1].ttft.percentiles[99] = 300;
+  EXPECT_EQ(find_capacity({points.begin(), points.begin() + 2}, {.ttft_ms = 200}).at_slo, 1)
+      << "the latency of a short load is too low for an interpolation";
+  points[3].verdict = "overloaded";
+  EXPECT_FALSE(is_too_short(points[3]));
+}
+
+TEST(Capacity, TextNamesRatesThatMissTheSlo) {
+  EXPECT_EQ(slo_text({.at_slo = 64, .failing_below = {1}}), "meets the SLO to 64 requests/s, but not at 1 requests/s");
+  EXPECT_EQ(slo_text({.at_slo = 64, .beyond_last = true, .failing_below = {1, 2.5, 8}}),
+            "meets the SLO to 64 requests/s, the highest that was offered, but not at 1, 2.5 and 8 requests/s");
+}
+
 TEST(Capacity, AveragesRepeatsAndIgnoresBursts) {
   std::vector<formats::BenchPoint> points{point(1, 100, 1000), point(4, 200, 1000), point(4, 400, 1000),
                                           point(8, 500, 1000)};

@@ -7,6 +7,7 @@
 #include <QShortcut>
 #include <QTimer>
 
+#include "core/base/counted.h"
 #include "core/base/files.h"
 #include "core/experiment/bound_experiment.h"
 #include "core/import/bundle.h"
@@ -493,8 +494,8 @@ void RunsPage::show_verified() {
   emit problem({.id = "CHAIN",
                 .message = "the record of " + run + " is broken at " + report.broken + ": " + report.reason,
                 .place = report.place,
-                .fix = "restore the store or the checkpoint from a copy; " + std::to_string(report.events) +
-                       " events before are intact"});
+                .fix = "restore the store or the checkpoint from a copy; " + counted(report.events, "event") +
+                       " before are intact"});
 }
 
 void RunsPage::choose_export(const FileDialogOptions& options, Export run) {

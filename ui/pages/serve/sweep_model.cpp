@@ -119,8 +119,9 @@ SweepModel::Columns SweepModel::table_columns() const {
                        },
                    .sort_key = [](const SweepRow& r) { return r.point.request_rate; }},
                   {.title = tr("Verdict"),
-                   .tooltip = tr("Whether the server kept up: stable, backlogged, overloaded"),
-                   .text = [](const SweepRow& r) { return qs(r.point.verdict); }},
+                   .tooltip = tr("Whether the server kept up: stable, backlogged, overloaded; too short: the arrivals "
+                                 "ended before it was full"),
+                   .text = [](const SweepRow& r) { return qs(serve::verdict_text(r.point)); }},
                   {.title = tr("Prefix cache"),
                    .tooltip = tr("Share of the prompt tokens found in the prefix cache, which the server keeps between "
                                  "the rates; cold: the first rate"),
@@ -198,7 +199,7 @@ QVariant SweepModel::cell(const SweepRow& row, int column, int role) const {
       if (!marked) return {};
       return mix(theme().panel, marked->verdict == audit::Verdict::impossible ? theme().bad : theme().warn, 0.28);
     case Qt::ForegroundRole: {
-      const std::string& v = row.point.verdict;
+      const std::string v = serve::verdict_text(row.point);
       if (column == verdict) return v == "stable" ? theme().good : v == "overloaded" ? theme().bad : theme().warn;
       if (column != audit) return {};
       const auto all = findings(row);
