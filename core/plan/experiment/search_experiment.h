@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/lint/check.h"
+#include "core/plan/document/diagnostics.h"
 #include "core/plan/experiment/serving_search.h"
 #include "core/plan/search/search.h"
 
