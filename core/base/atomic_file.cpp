@@ -78,6 +78,19 @@ void lock_part(int descriptor) {
   (void)::flock(descriptor, LOCK_EX | LOCK_NB);  // may fail on file systems without locks; is_stale then uses the pid
 }
 
+FileLock::FileLock(const fs::path& file) {
+  const fs::path lock = file.string() + ".lock";
+  make_folders(folder_of(file));
+  fd_ = file_system().open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd_ < 0) throw system_error("cannot open the lock", lock.string(), errno);
+  while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+FileLock::~FileLock() {
+  ::close(fd_);
+}
+
 void sync_folder_of(const fs::path& target) {
   const int fd = ::open(folder_of(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;

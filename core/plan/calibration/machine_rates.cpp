@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/calibration/machine_rates.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <tuple>
 
-#include "core/base/file_system.h"
+#include "core/base/atomic_file.h"
 #include "core/base/files.h"
 #include "core/base/json.h"
 #include "core/base/units.h"
@@ -125,26 +120,6 @@ std::vector<Row> read_rows(const Json& document, const fs::path& file, const std
         read(rows[i], RowLocation{sources, file.string(), key + "[" + std::to_string(i) + "]", "HARDWARE-ROW"}));
   return all;
 }
-
-// Held from reading the user's file until it is written anew, so that measurements that end together are all kept. On a
-// file system without locks it excludes nobody.
-class MachineFileLock {
- public:
-  explicit MachineFileLock(const fs::path& user_folder) {
-    make_folders(user_folder);
-    const fs::path file = user_folder / (std::string(kMachineRatesFile) + ".lock");
-    fd_ = file_system().open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd_ < 0) throw system_error("cannot open the lock of the rates", file.string(), errno);
-    while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-  ~MachineFileLock() { ::close(fd_); }
-  MachineFileLock(const MachineFileLock&) = delete;
-  MachineFileLock& operator=(const MachineFileLock&) = delete;
-
- private:
-  int fd_;
-};
 
 void write_measurements(const fs::path& user_folder, const MeasuredMachine& all) {
   Json machines = Json::array(), runs = Json::array();
@@ -419,7 +394,7 @@ constexpr const char* kClass = "the rates of its class";
 }  // namespace
 
 std::string save_machine_rates(const fs::path& user_folder, const MachineRates& rates) {
-  const MachineFileLock lock(user_folder);
+  const FileLock lock(user_folder / kMachineRatesFile);
   MeasuredMachine all = own_measurements(user_folder);
   const auto is_same = [&](const std::string& processor, const std::string& instructions, int threads) {
     return processor == rates.processor && instructions == rates.instructions && threads == rates.threads;
@@ -439,7 +414,7 @@ std::string save_machine_rates(const fs::path& user_folder, const MachineRates& 
 }
 
 std::string save_measured_run(const fs::path& user_folder, const MeasuredRun& run) {
-  const MachineFileLock lock(user_folder);
+  const FileLock lock(user_folder / kMachineRatesFile);
   MeasuredMachine all = own_measurements(user_folder);
   const auto key = [](const MeasuredRun& r) {
     return std::tie(r.processor.model, r.processor.instructions, r.processor.threads, r.devices, r.work, r.weights);
