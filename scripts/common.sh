@@ -67,7 +67,7 @@ build() {
   local preset=$1; shift
   local folder="$root/build/$preset" log="$root/build/$preset.log"
   mkdir -p "$root/build"
-  if [ ! -f "$folder/build.ninja" ] || ! ninja -C "$folder" -t query "${1:-all}" >/dev/null 2>&1; then
+  if [ ! -f "$folder/build.ninja" ] || { [ $# -gt 0 ] && ! ninja -C "$folder" -t query "$1" >/dev/null 2>&1; }; then
     [ -f "$folder/build.ninja" ] || say "First build of Meshwright in build/$preset: several minutes, shown step by step; later starts build only what changed"
     (cd "$root" && cmake --preset "$preset") >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
   fi

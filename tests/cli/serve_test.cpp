@@ -43,7 +43,7 @@ TEST(ServeCommandTest, MatchesGenerateAndStopsOnCtrlC) {
   EXPECT_THAT(json["choices"][0]["message"]["content"].get<std::string>(), HasSubstr(expected));
   EXPECT_EQ(Json::parse(models)["data"][0]["id"], "base-model");
   EXPECT_EQ(Json::parse(one_model), Json::parse(models)["data"][0]);
-  EXPECT_THAT(served.err, HasSubstr("stopped after 1 answers"));
+  EXPECT_THAT(served.err, HasSubstr("stopped after 1 answer"));
 }
 
 TEST(ServeCommandTest, RejectsUnservableExperiments) {

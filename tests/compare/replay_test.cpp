@@ -268,7 +268,7 @@ TEST(Replay, NotesWhatCannotBeReproduced) {
   EXPECT_THAT(again.notes, Contains(HasSubstr("1 failed requests")));
   EXPECT_THAT(again.notes, Contains(HasSubstr("prefix cache")));
   EXPECT_THAT(again.notes, Contains(HasSubstr("evenly at 16/s")));
-  EXPECT_THAT(again.notes, Contains(HasSubstr("1 points without recorded requests")));
+  EXPECT_THAT(again.notes, Contains(HasSubstr("1 point without recorded requests")));
   EXPECT_THROW(recording_of(run_of(e, {BenchPoint{}})), Error);
   EXPECT_FALSE(has_requests(run_of(e, {BenchPoint{}})));
 }

@@ -250,7 +250,7 @@ TEST(ServedPlan, TellsDecodeStepsFromTheTimePerTokenUnderLoad) {
 }
 
 TEST(ServedPlan, TextHasThePriceOfTheJson) {
-  const ExperimentPlan planned = plan_experiment(server({{"price.usd_per_chip_hour", 3}}), context());
+  const ExperimentPlan planned = plan_experiment(server({"price.usd_per_chip_hour=3"}), context());
   const double each = planned_json(planned)["serve"]["usd_per_million_output_tokens"].get<double>();
   EXPECT_THAT(planned_text(planned), HasSubstr(" an hour, " + to_text(Usd(each)) + " per million output tokens"));
 }

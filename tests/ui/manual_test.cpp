@@ -85,8 +85,9 @@ class ManualTest : public mw::test::WindowFixture {
       for (const QString& link : links_of(*window.browser().document())) {
         const QUrl to = here.resolved(QUrl(link));
         if (!to.isLocalFile()) continue;
-        QVERIFY2(window.book().find(to.fileName()), qPrintable(chapter.file + u": "_s + link));
-        if (to.fragment().isEmpty()) continue;
+        const bool is_chapter = window.book().find(to.fileName());
+        QVERIFY2(is_chapter || QFile::exists(to.toLocalFile()), qPrintable(chapter.file + u": "_s + link));
+        if (to.fragment().isEmpty() || !is_chapter) continue;
         QVERIFY2(has_section(*window.book().find(to.fileName()), to.fragment()),
                  qPrintable(chapter.file + u": "_s + link));
       }

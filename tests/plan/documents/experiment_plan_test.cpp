@@ -254,7 +254,7 @@ TEST(Budget, SolvesForTheRolloutsOfTheNotes) {
   }
   const Json points = planned_json(p)["points"];
   EXPECT_EQ(points[0]["predicted"]["rows_in_budget"], *p.points[0].rows_in_budget);
-  EXPECT_THAT(planned_text(p), HasSubstr("rows in the budget"));
+  EXPECT_THAT(planned_text(p), HasSubstr("rows in the\n"));
 }
 
 experiment::Experiment costed(const std::string& name) {
