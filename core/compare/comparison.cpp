@@ -115,6 +115,10 @@ ComparedKind kind_of(const ComparedRun& run) {
                                                           : ComparedKind::training;
 }
 
+namespace {
+constexpr size_t kLongestCondition = 32;  // of a name
+}
+
 std::vector<std::string> distinct_names(const std::vector<ComparedRun>& runs) {
   std::map<std::string, int> count;
   for (const ComparedRun& run : runs) ++count[run.name];
@@ -125,8 +129,11 @@ std::vector<std::string> distinct_names(const std::vector<ComparedRun>& runs) {
     if (run.has_all_settings && !run.id.empty()) one.settings = store::settings_of(run.experiment);
     if (run.sweep) {
       const formats::BenchSet& set = run.sweep->set;
-      one.settings.insert(set.conditions.begin(), set.conditions.end());
-      one.settings.insert({{"target.id", set.target}, {"model.id", set.model}});
+      for (const auto& [key, value] : set.conditions)
+        if (value.size() <= kLongestCondition) one.settings.insert({key, value});  // a sentence tells nothing apart
+      one.settings.insert({{"target.id", set.target},
+                           {"model.id", set.model},
+                           {"numbers", std::string(formats::to_string(run.provenance))}});
     }
   }
   return store::distinct_names(named);

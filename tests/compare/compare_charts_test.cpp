@@ -137,6 +137,9 @@ TEST(Comparison, EqualNamesOfSetsAreToldApartByTheirConditions) {
   runs[0].sweep->set.conditions["kv_dtype"] = "bf16";
   runs[1].sweep->set.conditions["kv_dtype"] = "fp8";
   EXPECT_EQ(distinct_names(runs), (std::vector<std::string>{"a kv_dtype bf16", "a kv_dtype fp8"}));
+  runs[1].sweep->set.conditions = {{"kv_dtype", "bf16"}, {"calibration", "a sentence about the rates of a machine"}};
+  runs[1].provenance = formats::ResultProvenance::predicted;
+  EXPECT_EQ(distinct_names(runs)[1], "a numbers predicted");
   runs[1].name = "b";
   EXPECT_EQ(distinct_names(runs), (std::vector<std::string>{"a", "b"}));
 }
