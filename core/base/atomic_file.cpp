@@ -7,8 +7,10 @@
 #include <unistd.h>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "core/base/error.h"
 
@@ -81,9 +83,16 @@ void lock_part(int descriptor) {
 FileLock::FileLock(const fs::path& file) {
   const fs::path lock = file.string() + ".lock";
   make_folders(folder_of(file));
-  fd_ = file_system().open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  fd_ = file_system().open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd_ < 0) throw system_error("cannot open the lock", lock.string(), errno);
-  while (::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+  constexpr std::chrono::milliseconds kMostWait(5000), kPause(20);  // a file is written in far less
+  for (auto waited = kPause; ::flock(fd_, LOCK_EX | LOCK_NB) != 0; waited += kPause) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return;
+    if (waited > kMostWait) {
+      ::close(fd_);
+      throw system_error("another process holds the lock", lock.string(), EWOULDBLOCK);
+    }
+    std::this_thread::sleep_for(kPause);
   }
 }
 

@@ -24,9 +24,9 @@ void sync_folder_of(const std::filesystem::path& target);              // makes 
 void remove_stale_parts_of(const std::filesystem::path& target) noexcept;
 void remove_stale_parts_in(const std::filesystem::path& folder) noexcept;
 
-// Waits for the lock "<name>.lock" beside a file, whose folder it makes, and holds it: from reading the file until it
-// is written anew, so that no change of another process or thread is lost. Excludes nobody on file systems without
-// locks.
+// Waits up to five seconds for the lock "<name>.lock" beside a file, whose folder it makes, and holds it: from reading the file until it
+// is written anew, so that no change of another process or thread is lost. Throws if another holds it for
+// longer. Excludes nobody on file systems without locks.
 class FileLock {
  public:
   explicit FileLock(const std::filesystem::path& file);

@@ -37,7 +37,7 @@ std::string shell_quoted(std::string_view text) {
 }
 
 std::string spreadsheet_text(const std::string& text) {
-  if (text.empty() || std::string_view("=+-@\t\r").find(text[0]) == std::string_view::npos) return text;
+  if (text.empty() || std::string_view("=+-@\t\r\n").find(text[0]) == std::string_view::npos) return text;
   double number = 0;
   const char* const begin = text.data() + (text[0] == '+');
   const char* const end = text.data() + text.size();

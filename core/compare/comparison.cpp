@@ -291,7 +291,7 @@ ComparisonRow* add_result(Comparison& out, const ResultRow& result, const std::v
 }
 
 std::string value_text(double value) {
-  if (std::abs(value) < 999.5) return number_text(value, 4);
+  if (std::abs(value) < 999.5 || std::abs(value) >= 1e15) return number_text(value, 4);
   std::string digits = std::to_string(std::llround(value));
   for (long at = static_cast<long>(digits.size()) - 3; at > (digits[0] == '-' ? 1 : 0); at -= 3)
     digits.insert(static_cast<size_t>(at), ",");

@@ -13,8 +13,15 @@ namespace {
 
 constexpr size_t kMostHeading = 56, kMostCell = 34, kLeastTitle = 12;  // characters on a terminal
 
+// A name with line ends would forge rows.
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (c == '\n' || c == '\r' || c == '\t') c = ' ';
+  return text;
+}
+
 std::string title_of(const Column& column) {
-  return column.unit.empty() ? column.title : column.title + " (" + column.unit + ")";
+  return one_line(column.unit.empty() ? column.title : column.title + " (" + column.unit + ")");
 }
 
 std::string heading_of(const Row& row) {
@@ -25,7 +32,7 @@ std::string heading_of(const Row& row) {
 struct Remarks {
   std::string of(const Cell& cell, const std::string& column, const Row& row) {
     if (cell.remark.empty()) return {};
-    lines.push_back(column + ", " + row.cells.front().text + ": " + cell.remark);
+    lines.push_back(one_line(column + ", " + row.cells.front().text + ": " + cell.remark));
     return "  (" + std::to_string(lines.size()) + ")";
   }
   std::vector<std::string> lines{};
@@ -33,13 +40,13 @@ struct Remarks {
 
 // "61  -96 %  38 % of gap  (2)"
 std::string cell_text(const Table& table, const Row& row, size_t column, Remarks& remarks) {
-  if (column == 0) return heading_of(row);
   if (column >= row.cells.size()) return {};
+  if (column == 0) return one_line(heading_of(row));
   const Cell& cell = row.cells[column];
   std::string text = cell.text;
   if (cell.change) text += "  " + change_text(*cell.change);
   if (!cell.note.empty()) text += "  " + cell.note;
-  return text + remarks.of(cell, table.columns[column].title, row);
+  return one_line(text + remarks.of(cell, table.columns[column].title, row));
 }
 
 // Divides a title into lines of at most `width` characters, after a space or a mark where there is one.
@@ -126,7 +133,8 @@ Table figure_table(const std::vector<const char*>& titles) {
 std::string change_text(double change) {
   if (change == 0) return "=";
   const double p = change * 100;
-  const std::string digits = std::abs(p) < 9.95 ? number_text(p, 2) : std::to_string(std::llround(p));
+  const bool is_whole = std::abs(p) >= 9.95 && std::abs(p) < 1e15;
+  const std::string digits = is_whole ? std::to_string(std::llround(p)) : number_text(p, 2);
   return (p >= 0 ? "+" : "") + digits + " %";
 }
 
@@ -158,7 +166,7 @@ std::string title_line(const std::vector<Column>& columns) {
 }
 
 std::string row_line(const std::vector<Column>& columns, const std::vector<Cell>& cells) {
-  return line_of(columns, [&](size_t c) { return cells[c].text; });
+  return line_of(columns, [&](size_t c) { return one_line(cells[c].text); });
 }
 
 std::string to_markdown(const Table& table) {
@@ -240,7 +248,7 @@ std::string escape_latex(const std::string& text) {
       continue;
     }
     if (std::string_view("&%$#_{}").find(c) != std::string_view::npos) out += '\\';
-    out += c;
+    out += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? ' ' : c;
   }
   return out;
 }

@@ -81,6 +81,21 @@ TEST(Table, EscapesWhatMeansSomethingInItsForm) {
   EXPECT_THAT(html_table(compared()), HasSubstr("<td class=\"bad\">2.5<br><small>-96 %</small></td>"));
 }
 
+TEST(Table, ANameForgesNoRowAndNoFormula) {
+  Table table = figure_table({"na\nme", "figure"});
+  table.add({"line 1\r\n\tline 2", "\n=1+1"});
+  const std::string text = to_text(table);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+  EXPECT_EQ(text.find('\t'), std::string::npos);
+  EXPECT_THAT(to_csv(table), HasSubstr("\"'\n=1+1\""));
+  EXPECT_EQ(escape_latex("a\x1b[31m"), "a [31m");
+}
+
+TEST(Table, HugeChangesKeepTheirSign) {
+  EXPECT_EQ(change_text(1e300), "+1e+302 %");
+  EXPECT_EQ(change_text(-0.96), "-96 %");
+}
+
 TEST(Table, RowsThatArePrintedOneByOneStandBelowTheirTitles) {
   const std::vector<Column> columns{{"rate", "req/s", Align::right, 14}, {.title = "verdict", .align = Align::left}};
   EXPECT_EQ(title_line(columns), "  rate (req/s) verdict\n");
