@@ -23,7 +23,6 @@
 #include "core/serve/scheduling/engine_executor.h"
 #include "core/serve/scheduling/measured_steps.h"
 #include "core/serve/scheduling/serving_loop.h"
-#include "core/serve/scheduling/step_timing.h"
 
 namespace mw::serve {
 namespace {

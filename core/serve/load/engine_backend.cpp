@@ -10,8 +10,8 @@
 #include "core/base/error.h"
 #include "core/engine/transformer/network.h"
 #include "core/serve/scheduling/engine_executor.h"
+#include "core/serve/scheduling/measured_steps.h"
 #include "core/serve/scheduling/serving_loop.h"
-#include "core/serve/scheduling/step_timing.h"
 
 namespace mw::serve {
 namespace {

@@ -2,6 +2,7 @@
 #include "core/serve/scheduling/measured_steps.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
 
@@ -23,6 +24,10 @@ double median_of(std::vector<double> values) {
 int size_class(double n) {
   constexpr double kExact = 8;
   return n <= kExact ? static_cast<int>(n) : static_cast<int>(kExact + std::ceil(4 * std::log2(n / kExact)));
+}
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
@@ -165,6 +170,30 @@ std::string MeasuredStepModel::describe() const {
       "%.1f us per row of logits, %.2f ns per cached float, %.3f ns per attention pair; median error %.1f %%",
       1e6 * t[0], 1e6 * t[1], 1e6 * t[2], 1e6 * t[3], 1e6 * t[4], 1e6 * t[5], 1e9 * t[6], 1e9 * t[7],
       100 * median_error_);
+}
+
+StepResult LoggingExecutor::run(const Step& step, const Scheduler& scheduler) {
+  const double start_time = now_s();
+  StepResult result = inner_.run(step, scheduler);
+  log_.push_back({step_work(step, config_), start_time, now_s()});
+  return result;
+}
+
+std::vector<formats::TimedStep> time_logged_steps(const std::vector<LoggingExecutor::Entry>& log) {
+  constexpr double kAtOnce = 2e-4;  // seconds between two steps of a busy server
+  std::vector<formats::TimedStep> steps;
+  double sampled = 0;
+  for (size_t i = 0; i < log.size(); ++i) {
+    const bool busy = i + 1 < log.size() && log[i + 1].begun_s - log[i].ended_s < kAtOnce;
+    steps.push_back({log[i].work, (busy ? log[i + 1].begun_s : log[i].ended_s) - log[i].begun_s});
+    sampled += log[i].work.sampled;
+  }
+  double before = 0;
+  for (formats::TimedStep& step : steps) {
+    if (sampled > 0) step.progress = (before + step.work.sampled / 2) / sampled;
+    before += step.work.sampled;
+  }
+  return steps;
 }
 
 }  // namespace mw::serve

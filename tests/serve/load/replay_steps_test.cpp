@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "core/serve/scheduling/step_timing.h"
+#include "core/serve/scheduling/measured_steps.h"
 #include "tests/serve/load/linear_cost_backend.h"
 
 namespace mw::serve {
