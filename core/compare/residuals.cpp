@@ -2,7 +2,6 @@
 #include "core/compare/residuals.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "core/base/text.h"
@@ -12,6 +11,7 @@
 #include "core/plan/document/engine_request.h"
 #include "core/plan/document/plan_request.h"
 #include "core/plan/prediction/predict.h"
+#include "core/present/table.h"
 
 namespace mw::compare {
 namespace {
@@ -260,25 +260,17 @@ Json to_json(const Residuals& residuals) {
 }
 
 std::string to_text(const Residuals& residuals) {
-  std::vector<std::array<std::string, 5>> lines{{"term", "predicted", "measured", "difference", "relative"}};
+  present::Table table = present::left_table({"term", "predicted", "measured", "difference", "relative"});
   for (const Residual& r : residuals.rows) {
     const auto text = [&](const std::optional<double>& value) {
       return value ? value_text(r, *value) : std::string("-");
     };
     const auto off = r.difference(), relative = r.relative();
-    lines.push_back({r.label, text(r.predicted ? std::optional(r.predicted->value) : std::nullopt), text(r.measured),
-                     off ? (*off < 0 ? "-" : "+") + value_text(r, std::abs(*off)) : "-",
-                     (relative ? change_text(*relative) : "-") + (r.is_outside() ? "  outside" : "")});
+    table.add({r.label, text(r.predicted ? std::optional(r.predicted->value) : std::nullopt), text(r.measured),
+               off ? (*off < 0 ? "-" : "+") + value_text(r, std::abs(*off)) : "-",
+               (relative ? change_text(*relative) : "-") + (r.is_outside() ? "  outside" : "")});
   }
-  std::array<size_t, 5> widths{};
-  for (const auto& line : lines)
-    for (size_t c = 0; c + 1 < line.size(); ++c) widths[c] = std::max(widths[c], characters(line[c]) + 2);
-  std::string out;
-  for (const auto& line : lines) {
-    out += "  ";
-    for (size_t c = 0; c < line.size(); ++c) out += padded(line[c], -static_cast<int>(widths[c]));
-    out += "\n";
-  }
+  std::string out = present::to_text(table, 2);
   for (const std::string& note : residuals.notes) out += "note: " + note + "\n";
   return out;
 }

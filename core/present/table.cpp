@@ -85,7 +85,7 @@ std::string line_of(const std::vector<Column>& columns, const std::function<std:
   return without_end_spaces(line);
 }
 
-// Texts that are read to their end are not cut.
+// Left-aligned columns hold names and sentences, which are not cut.
 size_t most_of(const std::vector<Column>& columns, size_t column) {
   if (column == 0) return kMostHeading;
   return columns[column].align == Align::left ? std::string::npos : kMostCell;

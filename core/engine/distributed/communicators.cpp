@@ -219,7 +219,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Every device sums arrays of up to so many values whole, which takes one barrier less than in parts.
+// Arrays of at most this many values are summed whole by every device, which takes one barrier less than in parts.
 constexpr size_t kSmall = 512;
 
 struct Part {
